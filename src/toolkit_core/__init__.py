@@ -1,0 +1,1 @@
+"""Framework-free tools for agents."""

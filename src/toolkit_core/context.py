@@ -1,0 +1,112 @@
+"""What a call is told about its surroundings, and how it reports progress."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from toolkit_core.limits import PROGRESS_INTERVAL_SECONDS, PROGRESS_TEXT_CHARS
+
+if TYPE_CHECKING:
+    from toolkit_core.ports.ask import Ask
+    from toolkit_core.ports.catalog import Catalog
+    from toolkit_core.ports.ledger import Ledger
+
+_log = logging.getLogger("toolkit_core")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a call has come.
+
+    Attributes:
+        kind: What the numbers or the text are: "stdout", "stderr", "bytes", "files", "lines", ...
+        text: New output since the last report of this kind; may be empty.
+        done: Units finished.
+        total: Units in all, where known.
+    """
+
+    kind: str
+    text: str = ""
+    done: float | None = None
+    total: float | None = None
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """What surrounds one call. Every field may be absent: a tool works without any of them.
+
+    Attributes:
+        session_id: Whose call this is; what a session has read, loaded or started is kept under it.
+            Absent, the identity of the tool's set stands in.
+        call_id: The framework's id of this call.
+        traceparent: W3C trace context (https://www.w3.org/TR/trace-context/) for child processes.
+        ask: Who answers questions.
+        progress: Who hears of progress; called from the event loop, at most 10 times a second.
+        ledger: Where the call is recorded.
+        catalog: Where deferred tools are looked up.
+        approved_subject: The subject that a person or a policy approved; a call whose subject has
+            become another is refused.
+    """
+
+    session_id: str | None = None
+    call_id: str | None = None
+    traceparent: str | None = None
+    ask: Ask | None = None
+    progress: Callable[[Progress], None] | None = None
+    ledger: Ledger | None = None
+    catalog: Catalog | None = None
+    approved_subject: str | None = None
+
+    @property
+    def session(self) -> str:
+        """The session's id, "default" where there is none."""
+        return self.session_id or "default"
+
+    def report(self, kind: str, text: str = "", *, done: float | None = None, total: float | None = None) -> None:
+        """Tell of progress; nothing happens where nobody listens."""
+        if self.progress is not None:
+            self.progress(Progress(kind, text, done, total))
+
+
+NO_CONTEXT = ToolContext()
+
+
+class ProgressThrottle:
+    """Passes progress on at most ten times a second; texts that wait are joined, numbers are the newest.
+
+    A listener that raises is logged and not called again in this call.
+    """
+
+    def __init__(self, listener: Callable[[Progress], None]) -> None:
+        self._listener: Callable[[Progress], None] | None = listener
+        self._waiting: dict[str, Progress] = {}
+        self._next = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Report now, or keep for the next report."""
+        before = self._waiting.get(progress.kind)
+        if before is not None and before.text:
+            progress = replace(progress, text=(before.text + progress.text)[-PROGRESS_TEXT_CHARS:])
+        self._waiting[progress.kind] = progress
+        if time.monotonic() >= self._next:
+            self.flush()
+
+    def flush(self) -> None:
+        """Report what still waits, one report a kind."""
+        waiting, self._waiting = self._waiting, {}
+        self._next = time.monotonic() + PROGRESS_INTERVAL_SECONDS * max(1, len(waiting))
+        for progress in waiting.values():
+            self._tell(progress)
+
+    def _tell(self, progress: Progress) -> None:
+        if self._listener is None:
+            return
+        try:
+            self._listener(progress)
+        except Exception:  # a listener's fault must not fail the tool's work
+            self._listener = None
+            _log.exception("a progress listener failed; it is not called again in this call")

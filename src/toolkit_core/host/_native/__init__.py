@@ -1,0 +1,1 @@
+"""ctypes, raw system calls and process kills; nowhere else."""

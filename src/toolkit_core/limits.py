@@ -1,0 +1,22 @@
+"""Every number of the toolkit, its unit in its name, its reason or source beside it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- calls -------------------------------------------------------------------------------------------
+
+PROGRESS_INTERVAL_SECONDS: Final = 0.1
+"""Ten reports a second are what a person can follow."""
+
+PROGRESS_TEXT_CHARS: Final = 65_536
+"""Waiting progress text is joined up to this; a listener that wants all reads the result."""
+
+NAME_PATTERN: Final = r"[a-zA-Z0-9_-]{1,64}"
+"""What every provider accepts as a function name."""
+
+DESCRIPTION_MAX_CHARS: Final = 1024
+"""OpenAI's function calling and LlamaIndex's to_openai_tool refuse longer ones."""
+
+CLEANUP_SECONDS: Final = 10.0
+"""How long clean-up after a cancelled or failed call may take before it is left and logged."""

@@ -1,0 +1,133 @@
+"""Sandbox clients: one machine behind three methods, each further ability a one-method protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+from toolkit_core.ports.commands import CommandResult, StreamName
+from toolkit_core.ports.files import Entry
+from toolkit_core.ports.search import GlobFound, GlobQuery, GrepFound, GrepQuery
+
+Filesystem = Literal["shared", "separate"]
+
+
+@runtime_checkable
+class SandboxClient(Protocol):
+    """A place where commands run and files lie.
+
+    With a shared filesystem the host's file tools stay on the host; with a separate one every file tool
+    goes through the client. Each method raises `ToolError`; `unavailable` when the plane is gone.
+    """
+
+    @property
+    def filesystem(self) -> Filesystem:
+        """Whether its files are the host's."""
+        ...
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str = "",
+        timeout_seconds: float = 120.0,
+        environment: Mapping[str, str] | None = None,
+        on_output: Callable[[StreamName, bytes], None] | None = None,
+    ) -> CommandResult:
+        """Run a command to its end. A missing exit status is an error, never 0."""
+        ...
+
+    async def read_bytes(self, path: str) -> bytes:
+        """A whole file."""
+        ...
+
+    async def write_bytes(self, path: str, content: bytes) -> None:
+        """Replace a whole file, its folders made."""
+        ...
+
+
+@runtime_checkable
+class SupportsList(Protocol):
+    """Listing a folder without a command."""
+
+    async def list_directory(self, path: str) -> Sequence[Entry]:
+        """All entries of a folder."""
+        ...
+
+
+@runtime_checkable
+class SupportsRemove(Protocol):
+    """Removing a file or a folder with what is in it."""
+
+    async def remove(self, path: str) -> None:
+        """Remove it. Raises `not_found`."""
+        ...
+
+
+@runtime_checkable
+class SupportsKill(Protocol):
+    """Ending what a command left running."""
+
+    async def kill(self, process_id: str) -> bool:
+        """Kill by the plane's own process id; False where there was none."""
+        ...
+
+
+@runtime_checkable
+class SupportsSearch(Protocol):
+    """Searching inside the plane."""
+
+    async def glob(self, query: GlobQuery) -> GlobFound:
+        """As `Search.glob`."""
+        ...
+
+    async def grep(self, query: GrepQuery) -> GrepFound:
+        """As `Search.grep`."""
+        ...
+
+
+@runtime_checkable
+class SupportsSnapshot(Protocol):
+    """Keeping and restoring a state."""
+
+    async def snapshot(self) -> str:
+        """Keep the present state; returns its id."""
+        ...
+
+    async def restore(self, snapshot_id: str) -> None:
+        """Go back to a kept state. While it runs, and after it failed, every operation is refused."""
+        ...
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A program to start: argument vector, folder, whole environment, descriptors to hand over.
+
+    `descriptors` maps a descriptor number in the child to the bytes it reads there. `after_exit` runs
+    exactly once on every path and returns a note for the model ("" for none).
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    environment: Mapping[str, str]
+    descriptors: Mapping[int, bytes] = field(default_factory=dict[int, bytes])
+    after_exit: Callable[[], Awaitable[str]] | None = None
+
+
+@runtime_checkable
+class SupportsWrap(Protocol):
+    """Confining a host command: the shell keeps its own timeout, caps and kill."""
+
+    async def wrap(self, invocation: Invocation, command: str) -> Invocation:
+        """The invocation to start instead. Raises `unavailable` where the sandbox cannot start."""
+        ...
+
+
+@runtime_checkable
+class SupportsMount(Protocol):
+    """Mounting object storage natively."""
+
+    async def mount(self, entry: Mapping[str, object], target: str) -> None:
+        """Mount it at an absolute path."""
+        ...

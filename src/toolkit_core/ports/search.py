@@ -1,0 +1,111 @@
+"""Search: what glob and grep need of a filesystem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from toolkit_core.ports.files import Resolved
+
+GrepMode = Literal["content", "files_with_matches", "count"]
+GlobSort = Literal["path", "modified"]
+
+
+@dataclass(frozen=True)
+class GlobQuery:
+    """What glob looks for. `path` is relative to the root, `limit` counts entries."""
+
+    pattern: str
+    path: str = "."
+    limit: int = 1000
+    sort: GlobSort = "path"
+    include_ignored: bool = False
+
+
+@dataclass(frozen=True)
+class GlobFound:
+    """What glob found.
+
+    Attributes:
+        paths: Relative to the root, folders with a trailing `/`, in the order asked for.
+        truncated: More exist than `limit`.
+        ignored_count: Entries that matched but were ignored; counted only for an empty answer.
+        deeper_count: For an empty answer: how many `**/` in front of the pattern would match.
+        incomplete: Why the walk ended early ("" where it did not).
+    """
+
+    paths: tuple[str, ...]
+    truncated: bool = False
+    ignored_count: int | None = None
+    deeper_count: int | None = None
+    incomplete: str = ""
+
+
+@dataclass(frozen=True)
+class GrepQuery:
+    """What grep looks for. Names are those of the tool's parameters."""
+
+    pattern: str
+    path: str = "."
+    glob: str = ""
+    mode: GrepMode = "content"
+    ignore_case: bool = False
+    fixed_strings: bool = False
+    multiline: bool = False
+    context_lines: int = 0
+    limit: int = 200
+    include_ignored: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a file. `context` marks a line around a match; `gap` says that lines are missing before it."""
+
+    path: str
+    line: int
+    text: str
+    context: bool = False
+    gap: bool = False
+
+
+@dataclass(frozen=True)
+class GrepFound:
+    """What grep found.
+
+    Attributes:
+        rows: For mode content, in order of path and line.
+        counts: For the other modes: path and number of matching lines.
+        truncated: More exist than `limit`.
+        skipped_ignored: Ignored files not searched; counted only for an empty answer.
+        skipped_binary: Binary files not searched or not shown.
+        engine: Which engine matched ("ripgrep", "python re", ...).
+        incomplete: Why the search ended early, "" where it did not; the tool then fails as `exhausted`.
+    """
+
+    rows: tuple[Row, ...] = ()
+    counts: tuple[tuple[str, int], ...] = ()
+    truncated: bool = False
+    skipped_ignored: int = 0
+    skipped_binary: int = 0
+    engine: str = ""
+    incomplete: str = ""
+
+
+class Search(Protocol):
+    """Finding files by name and by content.
+
+    Each method raises `ToolError`: `not_found`, `access_denied`, `invalid_arguments` (a bad pattern, with
+    the engine's reason and place), `unavailable` (no engine), `io_error`.
+    """
+
+    async def resolve(self, path: str) -> Resolved:
+        """Judge the folder or file that a search starts from."""
+        ...
+
+    async def glob(self, query: GlobQuery) -> GlobFound:
+        """Find files, links and folders by name."""
+        ...
+
+    async def grep(self, query: GrepQuery) -> GrepFound:
+        """Find lines by content."""
+        ...

@@ -1,0 +1,1 @@
+"""A ledger as one HTML page."""

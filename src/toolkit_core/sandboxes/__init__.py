@@ -1,0 +1,1 @@
+"""Sandbox clients that need no host, and ports over any client."""

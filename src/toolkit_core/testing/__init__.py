@@ -1,0 +1,1 @@
+"""Fakes and conformance suites, shipped for everybody's own adapters."""
