@@ -1,0 +1,1 @@
+"""What a small shop charges for sending things."""
