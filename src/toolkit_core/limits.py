@@ -20,3 +20,17 @@ DESCRIPTION_MAX_CHARS: Final = 1024
 
 CLEANUP_SECONDS: Final = 10.0
 """How long clean-up after a cancelled or failed call may take before it is left and logged."""
+
+# --- files -------------------------------------------------------------------------------------------
+
+NAME_MAX_BYTES: Final = 255
+"""NAME_MAX of Linux, macOS and their usual filesystems (limits.h)."""
+
+PATH_MAX_BYTES: Final = 4096
+"""PATH_MAX of Linux (limits.h); a longer string is refused before the kernel sees it."""
+
+LINK_HOPS: Final = 40
+"""Links that Linux follows in one look-up before ELOOP (path_resolution(7))."""
+
+OPEN_ATTEMPTS: Final = 16
+"""How often a path that others keep swapping is looked up anew; each attempt is some ten microseconds."""
