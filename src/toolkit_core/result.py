@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Generic, cast
 
@@ -43,11 +43,13 @@ class ToolResult(Generic[DataT]):
         content: Exactly what the model reads.
         data: The declared payload (ARCHITECTURE.md, "One call"); `None` where an error has none.
         error: `None` on success.
+        entry_id: The ledger's id of this call, where it was recorded; no part of the value.
     """
 
     content: tuple[Block, ...]
     data: DataT | None = None
     error: ErrorInfo | None = None
+    entry_id: str | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
     def ok(text: str, data: Any = None, *, images: tuple[ImageBlock, ...] = ()) -> ToolResult[Any]:
@@ -136,7 +138,7 @@ def _block_to_dict(block: Block, include_images: bool) -> dict[str, Any]:
 
 def _block_from_dict(block: Mapping[str, Any]) -> Block:
     if block["type"] == "text":
-        return TextBlock(cast(str, block["text"]))
+        return TextBlock(cast("str", block["text"]))
     if "base64" in block:
         return ImageBlock(block["mime_type"], base64.b64decode(block["base64"]))
     return TextBlock(f"[image {block['mime_type']}, {block['size_bytes']} bytes, sha256 {block['sha256']}]")
