@@ -107,6 +107,6 @@ class ProgressThrottle:
             return
         try:
             self._listener(progress)
-        except Exception:  # a listener's fault must not fail the tool's work
+        except Exception:  # noqa: BLE001 - a listener's fault must not fail the tool's work
             self._listener = None
             _log.exception("a progress listener failed; it is not called again in this call")

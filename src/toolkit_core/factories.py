@@ -330,7 +330,7 @@ class _SchemaParser:
             problems += [problem for problem in found if problem[0] not in known]
         if problems:
             raise invalid_arguments(self._tool, problems, self._schema)
-        return reading.value
+        return cast("dict[str, Any]", reading.value)
 
     def _validate(self, value: Any) -> list[Any]:
         if self._validator is None:

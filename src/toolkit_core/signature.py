@@ -6,6 +6,7 @@ import builtins
 import inspect
 import typing
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,7 +93,9 @@ class Signature:
 def _field(parameter: inspect.Parameter, description: str | None) -> FieldInfo:
     default = ... if parameter.default is parameter.empty else parameter.default
     if isinstance(default, FieldInfo):
-        return FieldInfo.merge_field_infos(default, alias=parameter.name)
+        declared = copy(default)
+        declared.alias = declared.validation_alias = declared.serialization_alias = parameter.name
+        return declared
     return typing.cast("FieldInfo", Field(default, alias=parameter.name, description=description))
 
 

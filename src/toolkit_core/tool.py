@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, Self, overload
+from typing import Any, Generic, Protocol, Self, cast, overload
 
 from toolkit_core.context import NO_CONTEXT, ProgressThrottle, ToolContext
 from toolkit_core.effects import Claims, Effects
@@ -146,12 +146,9 @@ class Tool(Generic[DataT]):
             return self._envelope(await self._run(arguments, context))
         except ToolError as e:
             return self._failed(e)
-        except (KeyboardInterrupt, Suspended, GeneratorExit):
-            raise
         except BaseException as e:
-            if isinstance(e, asyncio.CancelledError) and _cancellation_was_requested():
-                raise
-            if isinstance(e, BaseExceptionGroup) and e.split((KeyboardInterrupt, Suspended))[0] is not None:
+            requested = isinstance(e, asyncio.CancelledError) and _cancellation_was_requested()
+            if requested or isinstance(e, GeneratorExit) or _holds_interrupt(e):
                 raise
             _log.exception("the tool %s failed inside", self.name)
             return ToolResult.failure(_internal(e))
@@ -190,9 +187,12 @@ class Tool(Generic[DataT]):
             )
 
     def _envelope(self, value: object) -> ToolResult[Any]:
-        result = value if isinstance(value, ToolResult) else _domain_result(value, self.work.payload)
-        if isinstance(value, ToolResult) and self.work.payload is not None and result.error is None:
-            result = replace(result, data=self.work.payload(result.data))
+        if isinstance(value, ToolResult):
+            result = cast("ToolResult[Any]", value)
+            if self.work.payload is not None and result.error is None:
+                result = replace(result, data=self.work.payload(result.data))
+        else:
+            result = _domain_result(value, self.work.payload)
         if all(block.text.isascii() for block in result.content if isinstance(block, TextBlock)):
             return result
         blocks = tuple(TextBlock(encodable(b.text)) if isinstance(b, TextBlock) else b for b in result.content)
@@ -207,18 +207,16 @@ class Tool(Generic[DataT]):
         self, arguments: object, context: ToolContext, throttle: ProgressThrottle | None
     ) -> ToolResult[DataT]:
         started_at, clock = time.time(), time.monotonic()
-        result: ToolResult[DataT] | None = None
-        outcome: Outcome = "cancelled"
         try:
             result = await self._call(arguments, context, throttle)
-            outcome = "error" if result.is_error else "ok"
-        except Suspended:
-            outcome = "suspended"
+        except BaseException as e:
+            outcome: Outcome = "suspended" if isinstance(e, Suspended) else "cancelled"
+            await _record(self._entry(arguments, context, outcome, None, started_at, time.monotonic() - clock), context)
             raise
-        finally:
-            entry = self._entry(arguments, context, outcome, result, started_at, time.monotonic() - clock)
-            entry_id = await _record(entry, context)
-        return replace(result, entry_id=entry_id)
+        outcome = "error" if result.is_error else "ok"
+        entry = self._entry(arguments, context, outcome, result, started_at, time.monotonic() - clock)
+        entry_id = await _record(entry, context)
+        return result if entry_id is None else replace(result, entry_id=entry_id)
 
     def _entry(
         self,
@@ -406,7 +404,7 @@ def _recordable(arguments: object) -> dict[str, Any]:
         plain = plain_json(arguments)
     except TypeError:
         return {"unrecordable": type(arguments).__name__}
-    return plain if isinstance(plain, dict) else {"arguments": plain}
+    return cast("dict[str, Any]", plain) if isinstance(plain, dict) else {"arguments": plain}
 
 
 def _internal(e: BaseException) -> ErrorInfo:
@@ -416,6 +414,13 @@ def _internal(e: BaseException) -> ErrorInfo:
         "This is a fault of the tool, not of the arguments; try another way.",
         cause=e,
     )
+
+
+def _holds_interrupt(e: BaseException) -> bool:
+    """Whether a group carries what must pass: a task group may have wrapped it."""
+    if isinstance(e, BaseExceptionGroup):
+        return any(_holds_interrupt(part) for part in cast("BaseExceptionGroup[BaseException]", e).exceptions)
+    return isinstance(e, KeyboardInterrupt | Suspended)
 
 
 def _cancellation_was_requested() -> bool:
@@ -435,7 +440,7 @@ async def _record(entry: LedgerEntry, context: ToolContext) -> str | None:
 def _copy_json(value: Any) -> Any:
     """Several times faster than deepcopy, for what is plain JSON."""
     if isinstance(value, Mapping):
-        return {k: _copy_json(v) for k, v in value.items()}
+        return {k: _copy_json(v) for k, v in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_copy_json(v) for v in value]
+        return [_copy_json(v) for v in cast("list[Any]", value)]
     return value

@@ -65,7 +65,9 @@ def _object(value: Mapping[str, Any], schema: Schema, path: str, problems: list[
         elif others is False:
             problems.append((where, "unknown parameter"))
         else:
-            shaped[name] = _shape(item, others, where, problems) if isinstance(others, Mapping) else item
+            shaped[name] = (
+                _shape(item, cast("Schema", others), where, problems) if isinstance(others, Mapping) else item
+            )
     return shaped
 
 
@@ -89,9 +91,9 @@ def _array(value: Any, schema: Schema, path: str, problems: list[tuple[str, str]
     value = _from_json(value, list)
     items: Schema = schema.get("items", {})
     if isinstance(value, Mapping) and items.get("type") == "object":
-        value = [value]
+        value = [cast("Schema", value)]
     if not isinstance(value, list | tuple):
-        return value
+        return cast("Any", value)
     listed = cast("list[Any]", value)
     return [_shape(item, items, f"{path}[{i}]", problems) for i, item in enumerate(listed)]
 
@@ -119,7 +121,7 @@ def _union(value: Any, schema: Schema, path: str, problems: list[tuple[str, str]
     wanted = "object" if isinstance(value, Mapping) else "array" if isinstance(value, list) else None
     if wanted is not None and kinds.count(wanted) == 1:
         return _shape(value, branches[kinds.index(wanted)], path, problems)
-    return value
+    return cast("Any", value)
 
 
 def _from_json(value: Any, wanted: type) -> Any:
@@ -127,13 +129,14 @@ def _from_json(value: Any, wanted: type) -> Any:
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
     try:
-        parsed = json.loads(value, strict=False)
+        parsed: Any = json.loads(value, strict=False)
     except (ValueError, RecursionError):
         return value
-    return parsed if isinstance(parsed, wanted) or (wanted is list and isinstance(parsed, dict)) else value
+    fits = isinstance(parsed, wanted) or (wanted is list and isinstance(parsed, dict))
+    return cast("Any", parsed) if fits else value
 
 
 def _kind(value: object) -> str:
-    return {str: "text that holds no JSON object", list: "a list", bool: "a boolean", int: "a number"}.get(
-        type(value), f"a value of type {type(value).__name__}"
-    )
+    if isinstance(value, str):
+        return "text that holds no JSON object"
+    return f"a value of type {type(value).__name__}"

@@ -11,7 +11,7 @@ Schema = dict[str, Any]
 _ONE_SUBSCHEMA: Final = ("not", "if", "then", "else", "contains", "propertyNames", "additionalItems")
 _MAP_OF_SUBSCHEMAS: Final = ("patternProperties", "dependentSchemas")
 _DROPPED: Final = ("title", "$schema", "$id", "$defs", "definitions", "$comment", "discriminator")
-_TYPE_NAMES: Final[dict[type, str]] = {
+_TYPE_NAMES: Final[dict[type[Any], str]] = {
     str: "string",
     bool: "boolean",
     int: "integer",
@@ -124,7 +124,7 @@ class _Flattener:
     def _enum(self, node: Schema) -> None:
         values: Sequence[Any] = [value for value in node["enum"] if value is not None] or node["enum"]
         node["enum"] = list(values)
-        names = {_TYPE_NAMES.get(type(value)) for value in values}
+        names = {_TYPE_NAMES.get(cast("type[Any]", type(value))) for value in values}
         if "type" not in node and len(names) == 1 and (name := names.pop()) is not None:
             node["type"] = name
 
