@@ -22,7 +22,17 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit_core.cli.demo_reading import Failure, called_names, definitions, failure_in, function_lines, numbered_lines
+from toolkit_core.cli.demo_reading import (
+    Failure,
+    called_names,
+    constants_of,
+    definitions,
+    failures_in,
+    function_lines,
+    numbered_lines,
+    seconds_taken,
+    suspects_of,
+)
 from toolkit_core.cli.demo_repairs import Repair, repairs
 
 MAX_TURNS = 120
@@ -34,8 +44,11 @@ MAX_REPAIRS = 40
 MAX_DEPTH = 2
 """How many calls deep the bug is looked for, counted from the failing test."""
 
-_TEST_SECONDS = 30
-"""A wrong repair may loop for ever; the sample's tests take less than one second."""
+_TEST_SECONDS = 120
+"""For the first run of the tests, whose duration nobody knows yet."""
+
+_RETRY_SECONDS = 10
+"""For a run after a repair, beyond five times what the first run took: a wrong repair may loop for ever."""
 
 _RESULT_LINES = 14
 """Lines of a result that the transcript shows; more hides the story."""
@@ -106,38 +119,37 @@ class Brain:
         return turn
 
     def _work(self) -> Turns:
-        tests = yield self._run_tests("First I run the tests to see what fails.")
+        tests = yield self._run_tests(_TEST_SECONDS, "First I run the tests to see what fails.")
         if _passed(tests):
             return "All tests pass; there is nothing to fix."
-        failure = failure_in(tests.result_text)
-        if failure is None:
+        failures = failures_in(tests.result_text)
+        if not failures:
             return f"I could not find a failing test in the output:\n{tests.result_text}"
-        names = yield from self._names_in_test(failure)
-        search = _Search()
+        failure = failures[0]
+        names = [*suspects_of(failures), *(yield from self._names_in_test(failure))]
+        search = _Search(test_seconds=_RETRY_SECONDS + round(5 * seconds_taken(tests.result_text)))
         for _ in range(MAX_DEPTH):
             deeper: list[str] = []
             for path, line in (yield from _find_definitions(search.new(names))):
                 source = yield _call("read_file", path=path, note=f"I read {path}.")
-                body = function_lines(numbered_lines(source.result_text), line)
-                if (yield from self._repair(path, numbered_lines(source.result_text), body, search)):
+                lines = numbered_lines(source.result_text)
+                body = function_lines(lines, line)
+                if (yield from self._repair(path, lines, {**body, **constants_of(body, lines)}, search)):
                     return f"Fixed: {path} line {search.line}. All tests pass now."
                 deeper += called_names(body.values())
             names = deeper
         return f"I tried {search.tried} repairs and none made {failure.test} pass; every file is as it was."
 
-    def _run_tests(self, note: str = "") -> ToolCall:
-        return _call("shell", command=self._job.test_command, timeout_seconds=_TEST_SECONDS, note=note)
+    def _run_tests(self, timeout_seconds: int, note: str) -> ToolCall:
+        return _call("shell", command=self._job.test_command, timeout_seconds=timeout_seconds, note=note)
 
     def _names_in_test(self, failure: Failure) -> Generator[ToolCall, Step, list[str]]:
-        """The functions that the failing test calls, the failing line's first."""
+        """All functions that the failing test calls."""
         listing = yield _call("glob", pattern="**/test*.py", note=f"{failure.test} fails. Where are the tests?")
         known = listing.result_text.splitlines()
         path = next((p for p in known if p and _ends_with(failure.path, p)), failure.path)
         source = yield _call("read_file", path=path, note="I read the failing test.")
-        lines = numbered_lines(source.result_text)
-        body = function_lines(lines, failure.line)
-        failing = lines.get(failure.line, failure.code)
-        return [*failure.frames, *called_names([failing]), *called_names(body.values())]
+        return called_names(function_lines(numbered_lines(source.result_text), failure.line).values())
 
     def _repair(
         self, path: str, lines: Mapping[int, str], body: Mapping[int, str], search: _Search
@@ -155,7 +167,7 @@ class Brain:
             if not done:
                 continue
             applied = repair
-            if _passed((yield self._run_tests("Do the tests pass now?"))):
+            if _passed((yield self._run_tests(search.test_seconds, "Do the tests pass now?"))):
                 search.line = repair.line
                 return True
         if applied is not None:
@@ -167,6 +179,7 @@ class Brain:
 class _Search:
     """What one run of the brain has looked at."""
 
+    test_seconds: int
     tried: int = 0
     line: int = 0
     seen: set[str] = field(default_factory=set[str])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,12 +13,15 @@ _FAILED = re.compile(r"^(?:FAIL|ERROR): (?P<test>\w+)", re.M)
 _NUMBERED = re.compile(r"^ *(\d+)\t(.*)$")
 _ROW = re.compile(r"^(?P<path>.+?):(?P<line>\d+):(?P<text>.*)$")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
+_ASSIGNED = re.compile(r"^([A-Za-z_]\w*) *(?::[^=]+)?=[^=]")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_TOOK = re.compile(r"^Ran \d+ tests? in ([\d.]+)s", re.M)
 _DEFINED = re.compile(r"\bdef (\w+)")
 
 
 @dataclass(frozen=True)
 class Failure:
-    """The first failing test in a run's output.
+    """A failing test in a run's output.
 
     Attributes:
         test: Its name.
@@ -34,19 +38,20 @@ class Failure:
     frames: tuple[str, ...]
 
 
-def failure_in(output: str) -> Failure | None:
-    """The first failing test of a unittest run, None where there is none."""
-    failed = _FAILED.search(output)
-    if failed is None:
-        return None
-    block = output[failed.end() :].split("\n======", 1)[0]
+def failures_in(output: str) -> list[Failure]:
+    """The failing tests of a unittest run."""
+    blocks = [(match["test"], output[match.end() :].split("\n======", 1)[0]) for match in _FAILED.finditer(output)]
+    return [failure for test, block in blocks if (failure := _failure(test, block)) is not None]
+
+
+def _failure(test: str, block: str) -> Failure | None:
     frames = list(_FRAME.finditer(block))
-    own = [frame for frame in frames if frame["function"] == failed["test"]]
+    own = [frame for frame in frames if frame["function"] == test]
     if not own:
         return None
     deeper = frames[frames.index(own[-1]) + 1 :]
     return Failure(
-        test=failed["test"],
+        test=test,
         path=own[-1]["path"],
         line=int(own[-1]["line"]),
         code=own[-1]["code"].strip(),
@@ -75,6 +80,19 @@ def function_lines(lines: Mapping[int, str], inside: int) -> dict[int, str]:
     return body
 
 
+def constants_of(body: Mapping[int, str], lines: Mapping[int, str]) -> dict[int, str]:
+    """The module-level assignments of names that a function uses."""
+    used = {word for line in body.values() for word in _WORD.findall(line)}
+    assigned = ((number, _ASSIGNED.match(line)) for number, line in lines.items())
+    return {number: lines[number] for number, match in assigned if match and match[1] in used}
+
+
+def seconds_taken(output: str) -> float:
+    """How long a unittest run says it took; 0 where it does not say."""
+    match = _TOOK.search(output)
+    return float(match[1]) if match else 0.0
+
+
 def called_names(lines: Iterable[str]) -> list[str]:
     """Names that these lines call, in order, each once; keywords, definitions and assertions left out."""
     names: dict[str, None] = {}
@@ -84,6 +102,12 @@ def called_names(lines: Iterable[str]) -> list[str]:
             if name not in defined and not keyword.iskeyword(name) and not name.startswith("assert"):
                 names[name] = None
     return list(names)
+
+
+def suspects_of(failures: Iterable[Failure]) -> list[str]:
+    """Functions that the failing lines call or that raised, the one that most failures share first."""
+    counted = Counter(name for f in failures for name in dict.fromkeys([*f.frames, *called_names([f.code])]))
+    return [name for name, _ in counted.most_common()]
 
 
 def definitions(rows: str, names: Sequence[str]) -> list[tuple[str, int]]:
