@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from toolkit_core.ports.commands import CommandResult, StreamName
-from toolkit_core.ports.files import Entry
-from toolkit_core.ports.search import GlobFound, GlobQuery, GrepFound, GrepQuery
+if TYPE_CHECKING:
+    from toolkit_core.ports.commands import CommandResult, StreamName
+    from toolkit_core.ports.files import Entry
+    from toolkit_core.ports.search import GlobFound, GlobQuery, GrepFound, GrepQuery
 
 Filesystem = Literal["shared", "separate"]
 
@@ -104,14 +105,27 @@ class SupportsSnapshot(Protocol):
 class Invocation:
     """A program to start: argument vector, folder, whole environment, descriptors to hand over.
 
-    `descriptors` maps a descriptor number in the child to the bytes it reads there. `after_exit` runs
-    exactly once on every path and returns a note for the model ("" for none).
+    Attributes:
+        argv: Program and arguments; `argv[0]` is an absolute path where a wrapper set it.
+        cwd: Folder to start in, absolute.
+        environment: The whole environment, nothing is added.
+        descriptors: Descriptor number in the child to the bytes it reads there from offset 0 (a sealed memfd, say).
+        inherited: Descriptor number in the child to an open descriptor of this process. The starter passes a
+            duplicate and leaves the original alone: whoever opened it closes it, in `after_exit`.
+        spare_leader: The first process is the confinement, not the command: a polite signal (TERM) goes to its
+            descendants alone, since its own death would take them at once; KILL goes to all.
+        after_exit: Awaited exactly once on every path (ended, timed out, cancelled, never started), after the
+            first process is gone and reaped. Returns a note for the model ("" for none). It raises `ToolError`
+            (`unavailable`) when the confinement never started the command: the starter then raises that
+            in place of a result, unless it ended the process itself (timeout, cancellation).
     """
 
     argv: tuple[str, ...]
     cwd: str
     environment: Mapping[str, str]
     descriptors: Mapping[int, bytes] = field(default_factory=dict[int, bytes])
+    inherited: Mapping[int, int] = field(default_factory=dict[int, int])
+    spare_leader: bool = False
     after_exit: Callable[[], Awaitable[str]] | None = None
 
 
@@ -120,7 +134,10 @@ class SupportsWrap(Protocol):
     """Confining a host command: the shell keeps its own timeout, caps and kill."""
 
     async def wrap(self, invocation: Invocation, command: str) -> Invocation:
-        """The invocation to start instead. Raises `unavailable` where the sandbox cannot start."""
+        """The invocation to start instead. Raises `unavailable` where the sandbox cannot start.
+
+        Once it has returned, its `after_exit` must be awaited, whether the program was started or not.
+        """
         ...
 
 
