@@ -34,3 +34,33 @@ LINK_HOPS: Final = 40
 
 OPEN_ATTEMPTS: Final = 16
 """How often a path that others keep swapping is looked up anew; each attempt is some ten microseconds."""
+
+
+# --- langchain ---------------------------------------------------------------------------------------
+
+ARTIFACT_LEDGER_CHARS: Final = 30_000
+"""An artifact's string longer than what the window shows whole is left to the ledger's entry."""
+
+ARTIFACT_STRING_CHARS: Final = 1_048_576
+"""Artifacts are checkpointed at every step; a capped command stream (1 MiB) still fits whole."""
+
+SHOWN_ARGUMENT_DEPTH: Final = 100
+"""Arguments nested deeper are not shown to callbacks: str() of them ends in RecursionError near 1,000."""
+
+SHOWN_INTEGER_BITS: Final = 13_000
+"""str() refuses integers past 4,300 digits (sys.get_int_max_str_digits), some 14,284 bits."""
+
+OPEN_ASKS_KEPT: Final = 1_000
+"""Tasks whose order of questions is remembered for the replay; each is a few hundred bytes."""
+
+# --- the output window -------------------------------------------------------------------------------
+
+WINDOW_CHARS: Final = 30_000
+"""About 7,500 tokens: one result must not crowd out the conversation."""
+
+WINDOW_HEAD_CHARS: Final = 12_000
+WINDOW_TAIL_CHARS: Final = 18_000
+"""Two fifths from the start and three from the end: of a build or a test run the end says how it went."""
+
+WINDOW_LINE_CHARS: Final = 2_000
+"""A longer line is data or minified code; its start tells which."""
