@@ -71,6 +71,16 @@ class ToolContext:
         if self.progress is not None:
             self.progress(Progress(kind, text, done, total))
 
+    def within(self, surroundings: ToolContext) -> ToolContext:
+        """The same context, what it lacks taken from the set that the tool stands in."""
+        return replace(
+            self,
+            session_id=self.session_id or surroundings.session_id,
+            ask=self.ask or surroundings.ask,
+            ledger=self.ledger or surroundings.ledger,
+            catalog=self.catalog or surroundings.catalog,
+        )
+
 
 NO_CONTEXT = ToolContext()
 

@@ -73,6 +73,7 @@ class Tool(Generic[DataT]):
         effects: What it may do; None is unclassified.
         aliases: Other names under which rules and sets know it.
         deferred: Not shown to a model before it was looked up.
+        surroundings: What a call's context falls back to: the set's identity, ledger, ask port, catalog.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Tool(Generic[DataT]):
     work: Work = field(repr=False)
     aliases: tuple[str, ...] = ()
     deferred: bool = False
-    session: str = field(default="default", repr=False)
+    surroundings: ToolContext = field(default=NO_CONTEXT, repr=False)
 
     def __post_init__(self) -> None:
         for name in (self.name, *self.aliases):
@@ -133,8 +134,10 @@ class Tool(Generic[DataT]):
             KeyboardInterrupt: As ever.
         """
         throttle = ProgressThrottle(context.progress) if context.progress is not None else None
-        if context.session_id is None or throttle is not None:
-            context = replace(context, session_id=context.session_id or self.session, progress=throttle)
+        if throttle is not None:
+            context = replace(context, progress=throttle)
+        if self.surroundings is not NO_CONTEXT:
+            context = context.within(self.surroundings)
         if context.ledger is None:
             return await self._call(arguments, context, throttle)
         return await self._recorded(arguments, context, throttle)
@@ -260,10 +263,11 @@ class Tool(Generic[DataT]):
         read_only = self.effects is not None and self.effects.risk == "inspect"
         return Claims(read_only=read_only, exclusive=not read_only)
 
-    def in_set(self, siblings: Siblings, session: str) -> Self:
+    def in_set(self, siblings: Siblings, surroundings: ToolContext) -> Self:
         """The same tool as a set holds it: its description hints at the tools that are there."""
         describe = self.work.describe
-        return replace(self, session=session, description=self.description if describe is None else describe(siblings))
+        description = self.description if describe is None else describe(siblings)
+        return replace(self, surroundings=surroundings, description=description)
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}: {self.description.splitlines()[0][:80]}>"
@@ -286,7 +290,7 @@ class ToolSet(Sequence["Tool[Any]"]):
         tools: Iterable[Tool[Any]],
         *,
         closers: Iterable[Callable[[], Awaitable[None]]] = (),
-        identity: str | None = None,
+        surroundings: ToolContext = NO_CONTEXT,
     ) -> None:
         listed = tuple(tools)
         seen: set[str] = set()
@@ -298,9 +302,11 @@ class ToolSet(Sequence["Tool[Any]"]):
             raise ValueError(
                 "every tool of the set is deferred, so that none could ever be looked up: keep one resident"
             )
-        self.identity = identity or f"set-{next(self._numbers)}"
+        if surroundings.session_id is None:
+            surroundings = replace(surroundings, session_id=f"set-{next(self._numbers)}")
+        self._surroundings = surroundings
         siblings = {tool.kind: tool.name for tool in listed}
-        self._tools = tuple(tool.in_set(siblings, self.identity) for tool in listed)
+        self._tools = tuple(tool.in_set(siblings, surroundings) for tool in listed)
         self._closers = tuple(dict.fromkeys(closers))
 
     @overload
@@ -332,8 +338,15 @@ class ToolSet(Sequence["Tool[Any]"]):
         return any(value is t or value == t.name or value in t.aliases for t in self._tools)
 
     def __add__(self, other: Iterable[Tool[Any]]) -> ToolSet:
-        closers = other._closers if isinstance(other, ToolSet) else ()
-        return ToolSet([*self._tools, *other], closers=(*self._closers, *closers))
+        if not isinstance(other, ToolSet):
+            return ToolSet([*self._tools, *other], closers=self._closers, surroundings=self._surroundings)
+        together = replace(self._surroundings, session_id=None).within(replace(other._surroundings, session_id=None))
+        return ToolSet([*self._tools, *other], closers=(*self._closers, *other._closers), surroundings=together)
+
+    @property
+    def identity(self) -> str:
+        """The session that a call belongs to whose context names none."""
+        return self._surroundings.session
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -358,7 +371,7 @@ class ToolSet(Sequence["Tool[Any]"]):
         )
 
     def _derived(self, tools: Iterable[Tool[Any]]) -> ToolSet:
-        return ToolSet(tools, closers=self._closers, identity=self.identity)
+        return ToolSet(tools, closers=self._closers, surroundings=self._surroundings)
 
     async def aclose(self) -> None:
         """Stop what sessions left: processes, scratch folders, workers. May be called twice."""
