@@ -63,6 +63,21 @@ class Work:
     timeout_seconds: float | None = None
 
 
+class _Unconverted:
+    """Frameworks take any callable for a tool and read its signature; this one must be converted first.
+
+    A TypeError, since LangChain looks with `hasattr`, which would hide an AttributeError with its sentence.
+    """
+
+    def __get__(self, tool: Tool[Any] | None, owner: type) -> Any:
+        if tool is None:
+            raise AttributeError("__signature__")  # the class keeps its own
+        raise TypeError(
+            f"the tool {tool.name!r} is framework-free: convert it with toolkit_langchain.to_langchain(tools) "
+            "or toolkit_llamaindex.to_llamaindex(tools)"
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Tool(Generic[DataT]):
     """One tool: what a model is told of it, and `call`.
@@ -111,11 +126,10 @@ class Tool(Generic[DataT]):
 
     @property
     def __name__(self) -> str:
-        """Frameworks take any callable for a tool and ask its name; this one must be converted first."""
-        raise AttributeError(
-            f"the tool {self.name!r} is framework-free: convert it with toolkit_langchain.to_langchain(tools) "
-            "or toolkit_llamaindex.to_llamaindex(tools)"
-        )
+        """The tool's name: frameworks ask a callable for it before they ask for its signature."""
+        return self.name
+
+    __signature__ = _Unconverted()
 
     async def __call__(self, /, **arguments: Any) -> ToolResult[DataT]:
         """`await tool(path="a.txt")`: the same as `call` for a person."""
