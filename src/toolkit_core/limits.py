@@ -64,3 +64,79 @@ WINDOW_TAIL_CHARS: Final = 18_000
 
 WINDOW_LINE_CHARS: Final = 2_000
 """A longer line is data or minified code; its start tells which."""
+
+# --- search ------------------------------------------------------------------------------------------
+
+SEARCH_BUDGET_SECONDS: Final = 20.0
+"""What glob and grep may take in all; a model waits no longer for a list, and partial rows are shown then."""
+
+GLOB_LIMIT: Final = 1000
+"""Entries that glob shows unless asked for more: a screenful of any tree, some 40 KB."""
+
+GREP_LIMIT: Final = 200
+"""Matches that grep shows unless asked for more: some 20 KB, about what the output window keeps."""
+
+SEARCH_LIMIT_MAX: Final = 100_000
+"""The most entries or matches that may be asked for: 60 MB of rows at 500 characters."""
+
+GREP_CONTEXT_MAX_LINES: Final = 100
+"""Lines of context on either side; more is reading the file."""
+
+GREP_ROW_CHARS: Final = 500
+"""A row is cut here: source lines are shorter, minified ones are not worth more."""
+
+GREP_PATTERN_MAX_CHARS: Final = 16_384
+"""One argument of a process may have 128 KiB (MAX_ARG_STRLEN of Linux); a character has up to four bytes."""
+
+GLOB_PATTERN_MAX_CHARS: Final = 4096
+"""As long as a path may be."""
+
+GLOB_ALTERNATIVES: Final = 256
+"""Patterns that braces may stand for: `{a,b}` eight times over; each is matched for every name."""
+
+SEARCH_COUNT_ENTRIES: Final = 50_000
+"""Entries that are looked at to say what an empty answer left out: half a second at most; past it "at least"."""
+
+IGNORE_FILE_MAX_BYTES: Final = 1_048_576
+"""What is read of one .gitignore; the largest ones of large repositories have some 50 KiB."""
+
+SEARCH_SORT_SLACK_ROWS: Final = 2000
+"""Rows read past the limit before the parallel search is given up for one in order of path, which costs more."""
+
+SEARCH_STDERR_BYTES: Final = 65_536
+"""What is kept of the engine's complaints; each line is counted, one is shown."""
+
+SEARCH_OPEN_FOLDERS: Final = 64
+"""Folder descriptors that one walk holds; deeper folders are opened part by part from the top."""
+
+REGEX_WORKER_FILE_BYTES: Final = 67_108_864
+"""The largest file that a pattern across lines reads whole in the worker (64 MiB)."""
+
+# --- command line ------------------------------------------------------------------------------------
+
+DOCTOR_PROBE_SECONDS: Final = 10
+"""A program that does not tell its version within this is as good as broken; a cold start on a busy machine takes 3."""
+
+DEMO_MAX_TURNS: Final = 120
+"""Turns of the longest job: 40 repairs of two calls each, and the reading around them."""
+
+DEMO_MAX_REPAIRS: Final = 40
+"""Repairs that the scripted model tries before it gives up; each costs a test run."""
+
+DEMO_MAX_DEPTH: Final = 2
+"""How many calls deep, counted from the failing test, the scripted model looks for the bug."""
+
+DEMO_TEST_SECONDS: Final = 120
+"""For the first run of a project's tests, whose duration nobody knows yet."""
+
+DEMO_RETRY_SECONDS: Final = 10
+"""For a run after a repair, beyond five times what the first run took: a wrong repair may loop for ever."""
+
+DEMO_CHECK_SECONDS: Final = 600
+"""For the command's own run of the tests at the end; the sample's take less than a second."""
+
+DEMO_RESULT_LINES: Final = 14
+"""Lines of a result that the transcript shows; more hides the story."""
+
+DEMO_LINE_CHARS: Final = 160
+"""Characters of a line that the transcript shows: two rows of an 80-column terminal."""

@@ -10,7 +10,7 @@ An adapter's leaf (`toolkit_langchain/demo.py`, found through the entry point gr
 - otherwise `job.model` is `provider:name` of a real model. A missing package or key raises `DemoUnavailable` with
   what to install or set.
 - `Transcript(say)` prints a turn before it runs and a step after it, the same for every framework.
-- An agent's own limit of turns must be at least `MAX_TURNS`.
+- An agent's own limit of turns must be at least `toolkit_core.limits.DEMO_MAX_TURNS`.
 
 Whether the job was done is not the leaf's to say: the command runs the project's tests itself afterwards.
 """
@@ -34,24 +34,14 @@ from toolkit_core.cli.demo_reading import (
     suspects_of,
 )
 from toolkit_core.cli.demo_repairs import Repair, repairs
-
-MAX_TURNS = 120
-"""Turns of the longest job: 40 repairs of two calls each, and the reading around them."""
-
-MAX_REPAIRS = 40
-"""Repairs tried before the brain gives up; each costs a test run."""
-
-MAX_DEPTH = 2
-"""How many calls deep the bug is looked for, counted from the failing test."""
-
-_TEST_SECONDS = 120
-"""For the first run of the tests, whose duration nobody knows yet."""
-
-_RETRY_SECONDS = 10
-"""For a run after a repair, beyond five times what the first run took: a wrong repair may loop for ever."""
-
-_RESULT_LINES = 14
-"""Lines of a result that the transcript shows; more hides the story."""
+from toolkit_core.limits import (
+    DEMO_LINE_CHARS,
+    DEMO_MAX_DEPTH,
+    DEMO_MAX_REPAIRS,
+    DEMO_RESULT_LINES,
+    DEMO_RETRY_SECONDS,
+    DEMO_TEST_SECONDS,
+)
 
 
 class DemoUnavailable(Exception):  # noqa: N818 - it is a state of the machine, said to a person, not a program's error
@@ -119,7 +109,7 @@ class Brain:
         return turn
 
     def _work(self) -> Turns:
-        tests = yield self._run_tests(_TEST_SECONDS, "First I run the tests to see what fails.")
+        tests = yield self._run_tests(DEMO_TEST_SECONDS, "First I run the tests to see what fails.")
         if _passed(tests):
             return "All tests pass; there is nothing to fix."
         failures = failures_in(tests.result_text)
@@ -127,8 +117,8 @@ class Brain:
             return f"I could not find a failing test in the output:\n{tests.result_text}"
         failure = failures[0]
         names = [*suspects_of(failures), *(yield from self._names_in_test(failure))]
-        search = _Search(test_seconds=_RETRY_SECONDS + round(5 * seconds_taken(tests.result_text)))
-        for _ in range(MAX_DEPTH):
+        search = _Search(test_seconds=DEMO_RETRY_SECONDS + round(5 * seconds_taken(tests.result_text)))
+        for _ in range(DEMO_MAX_DEPTH):
             deeper: list[str] = []
             for path, line in (yield from _find_definitions(search.new(names))):
                 source = yield _call("read_file", path=path, note=f"I read {path}.")
@@ -157,7 +147,7 @@ class Brain:
         """Try repairs of one function until the tests pass; the last failed one is taken back."""
         applied: Repair | None = None
         for repair in repairs(body):
-            if search.tried >= MAX_REPAIRS:
+            if search.tried >= DEMO_MAX_REPAIRS:
                 break
             search.tried += 1
             edits = [*_undo(applied, lines), *_apply(repair, lines)]
@@ -286,12 +276,12 @@ class Transcript:
         """What came back, its first lines."""
         mark = "!" if step.is_error else "|"
         lines = step.result_text.splitlines() or [""]
-        for line in lines[:_RESULT_LINES]:
-            self._say(f"     {mark} {line[:160]}")
-        if len(lines) > _RESULT_LINES:
-            self._say(f"     {mark} ... {len(lines) - _RESULT_LINES} more lines")
+        for line in lines[:DEMO_RESULT_LINES]:
+            self._say(f"     {mark} {line[:DEMO_LINE_CHARS]}")
+        if len(lines) > DEMO_RESULT_LINES:
+            self._say(f"     {mark} ... {len(lines) - DEMO_RESULT_LINES} more lines")
 
 
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 200 else text[:197] + "..."
+    return text if len(text) <= DEMO_LINE_CHARS else text[: DEMO_LINE_CHARS - 3] + "..."
