@@ -140,3 +140,96 @@ DEMO_RESULT_LINES: Final = 14
 
 DEMO_LINE_CHARS: Final = 160
 """Characters of a line that the transcript shows: two rows of an 80-column terminal."""
+
+# --- web ---------------------------------------------------------------------------------------------
+
+WEB_TOTAL_SECONDS: Final = 20.0
+"""A whole fetch or render, all hops: what a person waits for a page."""
+
+WEB_BODY_MAX_BYTES: Final = 5 * 1024 * 1024
+"""Decoded body: the longest specifications fit (the HTML standard in one page does not, and is cut)."""
+
+WEB_PAGE_CHARS: Final = 29_000
+"""One answer of web_fetch and browse: with its header it fits the output window, so no middle is omitted."""
+
+WEB_EXCERPT_CHARS: Final = 2_000
+"""The body of an error answer: its reason stands at the start."""
+
+WEB_REDIRECTS: Final = 10
+"""Fewer than the 20 of the Fetch standard; honest chains have three or four."""
+
+WEB_URL_MAX_CHARS: Final = 8_192
+"""What servers take as a request line (Apache LimitRequestLine 8190, nginx 8k)."""
+
+WEB_ADDRESSES_TRIED: Final = 8
+"""Answers of the resolver that are connected to, in turn; all of them are judged."""
+
+WEB_CONNECT_STAGGER_SECONDS: Final = 0.25
+"""RFC 8305, section 5: the delay before the next address is tried beside the last."""
+
+WEB_RESOLVER_THREADS: Final = 16
+"""getaddrinfo cannot be stopped: so many may hang at once before further look-ups wait."""
+
+WEB_READ_BYTES: Final = 16 * 1024
+"""One read of a connection: what h11 parses at once keeps the event loop for a few milliseconds at worst."""
+
+WEB_INFLATE_STEP_BYTES: Final = 256 * 1024
+"""Decompressed at once before the event loop gets its turn: about a millisecond."""
+
+WEB_YIELD_SECONDS: Final = 0.005
+"""After so long of parsing without waiting the event loop gets its turn."""
+
+WEB_SNIFF_BYTES: Final = 8 * 1024
+"""Looked at for magic bytes and NUL, as read_file does."""
+
+WEB_META_BYTES: Final = 4 * 1024
+"""Searched for a meta charset. The HTML standard looks at 1,024 bytes; pages put scripts before it."""
+
+WEB_DETECT_BYTES: Final = 64 * 1024
+"""Sample for the statistical detection of a charset: more does not change its mind."""
+
+MARKDOWN_IN_THREAD_CHARS: Final = 128 * 1024
+"""HTML up to this is converted in a thread: its worst cases take half a second. More goes to a process."""
+
+MARKDOWN_WORKER_BYTES: Final = 2 * 1024**3
+"""Address space of the converting process; 5 MiB of honest HTML take 300 MiB."""
+
+MARKDOWN_CELLS: Final = 200_000
+"""Columns times rows that a thread may write: a table is squared by one wide row."""
+
+BROWSE_WAIT_SECONDS: Final = 4.0
+BROWSE_WAIT_MAX_SECONDS: Final = 10.0
+"""Time that a page's scripts get once it has loaded; half of the whole call at most."""
+
+BROWSE_RESERVE_SECONDS: Final = 3.0
+"""Kept of the call's time to read the DOM of a page that does not finish loading."""
+
+BROWSE_AT_ONCE: Final = 4
+"""Browsers that run beside each other; each takes some 250 MB and a core while it starts."""
+
+BROWSE_STDERR_CHARS: Final = 2_000
+"""The end of what a browser that failed wrote."""
+
+BROWSE_DOM_SLICE_CHARS: Final = 256 * 1024
+"""The DOM is read in pieces: parsing one message of the DevTools protocol stays under two milliseconds."""
+
+BROWSE_MESSAGE_MAX_BYTES: Final = 8 * 1024 * 1024
+"""A DevTools message larger than any that we ask for: the page made it, and the browser is given up."""
+
+PROXY_CONNECTIONS: Final = 256
+"""Open at once through the browser's proxy; Chromium itself keeps 32 a proxy."""
+
+PROXY_HEAD_MAX_BYTES: Final = 64 * 1024
+"""A request's or an answer's head; Chromium refuses larger ones at 256 KiB."""
+
+PROXY_TOTAL_BYTES: Final = 200 * 1024 * 1024
+"""Received for one page: more is a page that fills memory."""
+
+SEARCH_PROVIDER_SECONDS: Final = 15.0
+"""One provider's answer; then the next is asked."""
+
+SEARCH_ROWS_MAX: Final = 20
+"""The most that Brave and Tavily give for one query (their documentation)."""
+
+SEARCH_BODY_MAX_BYTES: Final = 2 * 1024 * 1024
+"""A provider's answer; twenty rows take some 50 KB."""
