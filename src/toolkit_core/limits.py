@@ -233,3 +233,11 @@ SEARCH_ROWS_MAX: Final = 20
 
 SEARCH_BODY_MAX_BYTES: Final = 2 * 1024 * 1024
 """A provider's answer; twenty rows take some 50 KB."""
+
+# --- llamaindex --------------------------------------------------------------------------------------
+
+ANSWER_TIMEOUT_SECONDS: Final = 2_000.0
+"""How long a question waits for a person: the default of LlamaIndex's own wait_for_event."""
+
+STREAMED_PIECE_CHARS: Final = 12
+"""A scripted model streams its text in pieces of about a word, as real ones do."""
