@@ -215,7 +215,7 @@ def function_tool(
             timeout_seconds=timeout_seconds,
             deferred=deferred,
         )
-    shown = name or _name_of(fn)
+    shown = _name_of(fn) if name is None else name
     signature = Signature.of(fn, shown)
     schema = self_contained(signature.model.model_json_schema(by_alias=True), additional_properties=False)
     parse = _ModelParser(shown, signature.model, schema, {})
@@ -257,7 +257,7 @@ def model_tool(
     A model with `extra="allow"` accepts unknown root parameters; every other one refuses them.
     The options are those of `function_tool`.
     """
-    shown = name or _name_of(fn)
+    shown = _name_of(fn) if name is None else name
     open_root = model.model_config.get("extra") == "allow"
     raw = {**model.model_json_schema(by_alias=True), "additionalProperties": open_root}
     schema = self_contained(raw, additional_properties=False)

@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from toolkit_core.schema.messages import surrogate_text
+
 Schema = Mapping[str, Any]
 
 _INTEGER: Final = re.compile(r"\s*[+-]?\d{1,18}\s*")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?\s*")
 
 
@@ -27,7 +30,8 @@ def read_leniently(arguments: object, schema: Schema, aliases: Mapping[str, str]
 
     Null for an optional property is dropped; a JSON string is read where an object or array is declared
     (raw newlines in it too); one object is taken for a list of one; a number or boolean in a string is
-    read where one is declared; an aliased name is the name. Strings declared as strings are never touched.
+    read where one is declared; an aliased name is the name. Strings declared as strings are never touched, and
+    one that has no UTF-8 form is a problem.
     Unknown names are problems, where the schema takes no others.
     """
     reading = Reading(None)
@@ -73,6 +77,9 @@ def _object(value: Mapping[str, Any], schema: Schema, path: str, problems: list[
 
 def _shape(value: Any, schema: Schema, path: str, problems: list[tuple[str, str]]) -> Any:
     kind = schema.get("type")
+    if isinstance(value, str) and not value.isascii() and (found := _SURROGATE.search(value)):
+        problems.append((path, surrogate_text(ord(found[0]), found.start())))
+        return ""
     if kind == "object":
         value = _from_json(value, dict)
         return _object(cast("dict[str, Any]", value), schema, path, problems) if isinstance(value, dict) else value

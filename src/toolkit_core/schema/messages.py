@@ -53,6 +53,11 @@ def path_text(location: Iterable[str | int]) -> str:
     return text
 
 
+def surrogate_text(code: int, place: int) -> str:
+    """What is wrong with a string that has no UTF-8 form."""
+    return f"holds the lone surrogate U+{code:04X} at character {place}, which has no UTF-8 form"
+
+
 def problems_of_pydantic(error: ValidationError) -> list[Problem]:
     """Every problem of a failed validation: path and what is wrong."""
     return [
@@ -67,8 +72,7 @@ def _pydantic_text(kind: str, message: str, context: Mapping[str, Any], value: o
     if kind == "extra_forbidden":
         return "unknown parameter"
     if kind == "string_unicode" and isinstance(value, str) and (found := _SURROGATE.search(value)):
-        code = ord(found[0])
-        return f"holds the lone surrogate U+{code:04X} at character {found.start()}, which has no UTF-8 form"
+        return surrogate_text(ord(found[0]), found.start())
     if kind in ("literal_error", "enum"):
         return f"must be one of {context['expected']} (got {short_repr(value)})"
     text = message.replace("Input should be", "must be").replace("Value error, ", "")

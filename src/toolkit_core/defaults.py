@@ -1,0 +1,3 @@
+"""Composition leaf: the tools that most agents want, over this machine."""
+
+from __future__ import annotations

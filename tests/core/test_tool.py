@@ -1,0 +1,409 @@
+"""A call never raises for a failure; what must pass, passes."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from toolkit_core import (
+    Effects,
+    ImageBlock,
+    Progress,
+    Suspended,
+    TextBlock,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    ToolSet,
+    function_tool,
+)
+
+
+class Reading(BaseModel):
+    """A declared result."""
+
+    value: int
+
+
+class Weird(BaseException):
+    """Neither an Exception nor one of those that pass."""
+
+
+def raiser(error: BaseException) -> Tool[Any]:
+    @function_tool(name="raiser")
+    async def body() -> str:
+        """Raise."""
+        raise error
+
+    return body
+
+
+def sync_raiser(error: BaseException) -> Tool[Any]:
+    @function_tool(name="raiser")
+    def body() -> str:
+        """Raise."""
+        raise error
+
+    return body
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("secret"),
+        KeyError("secret"),
+        SystemExit("secret"),
+        Weird("secret"),
+        RecursionError("secret"),
+        MemoryError("secret"),
+        ExceptionGroup("secret", [ValueError("secret")]),
+        BaseExceptionGroup("secret", [SystemExit("secret")]),
+        asyncio.CancelledError("secret"),
+        TimeoutError("secret"),
+        StopAsyncIteration("secret"),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.parametrize("make", [raiser, sync_raiser])
+async def test_whatever_a_body_raises_is_internal_and_shows_only_its_type(
+    make: Any, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = await make(error).call({})
+
+    assert result.error is not None
+    assert result.error.code == "internal"
+    assert result.error.cause is not None
+    assert "secret" not in result.text
+    assert type(error).__name__ in result.text or isinstance(error, StopAsyncIteration)
+    assert "Traceback" in caplog.text
+
+
+async def test_a_sync_function_that_raises_stop_iteration_does_not_hang() -> None:
+    result = await asyncio.wait_for(sync_raiser(StopIteration("x")).call({}), 5)
+    assert result.is_error
+
+
+async def test_a_function_says_that_it_failed() -> None:
+    result = await raiser(ToolError("no seat", code="unavailable", hint="try monday", retryable=True)).call({})
+    assert result.text == "Error (unavailable): no seat\ntry monday"
+    assert result.error is not None
+    assert result.error.retryable
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Suspended(ValueError("later"))], ids=["ctrl-c", "suspended"])
+async def test_what_must_pass_passes(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        await raiser(error).call({})
+    with pytest.raises(BaseExceptionGroup):
+        await raiser(BaseExceptionGroup("tasks", [error])).call({})
+
+
+async def test_a_requested_cancellation_passes_after_the_body_cleaned_up() -> None:
+    steps: list[str] = []
+
+    @function_tool
+    async def slow() -> str:
+        """Wait."""
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.01)
+            steps.append("cleaned")
+        return ""
+
+    task = asyncio.ensure_future(slow.call({}))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert steps == ["cleaned"]
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await slow.call({})
+
+
+async def test_a_timeout_is_an_envelope_and_a_bodys_own_timeout_is_not_mistaken_for_it() -> None:
+    @function_tool(timeout_seconds=0.02)
+    async def slow() -> str:
+        """Wait."""
+        await asyncio.sleep(60)
+        return ""
+
+    result = await slow.call({})
+    assert result.error is not None
+    assert result.error.code == "timed_out"
+    assert "0.02 s" in result.text
+
+
+async def test_a_late_result_of_a_sync_function_is_dropped_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    import threading
+
+    release = threading.Event()
+
+    @function_tool(timeout_seconds=0.02)
+    def slow() -> str:
+        """Wait."""
+        release.wait(10)
+        return "late"
+
+    with caplog.at_level(logging.WARNING, "toolkit_core"):
+        result = await slow.call({})
+        release.set()
+        for _ in range(200):
+            if "dropped" in caplog.text:
+                break
+            await asyncio.sleep(0.01)
+    assert result.is_error
+    assert "dropped" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("plain", "plain"),
+        ({"success": False}, '{"success": false}'),
+        ([1, "é"], '[1, "é"]'),
+        (Reading(value=3), '{"value": 3}'),
+        (None, "(returned nothing)"),
+        (2**70, '"' + str(2**70) + '"'),
+        ("lone \udcff", "lone \\udcff"),
+    ],
+)
+async def test_what_an_undeclared_function_returns_is_data_whatever_its_shape(value: Any, text: str) -> None:
+    @function_tool
+    async def give() -> Any:
+        """Give."""
+        return value
+
+    result = await give.call({})
+    assert not result.is_error
+    assert result.text == text
+    assert result.data == value
+
+
+@pytest.mark.parametrize("value", [object(), {"a": object()}, {1, object()}])
+async def test_what_cannot_be_serialised_is_an_invalid_result(value: Any) -> None:
+    @function_tool
+    async def give() -> Any:
+        """Give."""
+        return value
+
+    result = await give.call({})
+    assert result.error is not None
+    assert result.error.code == "invalid_result"
+    assert result.data is None
+
+
+async def test_a_declared_result_that_does_not_fit_is_never_success() -> None:
+    @function_tool(returns=Reading)
+    async def read(value: Any) -> Any:
+        """Read."""
+        return {"value": value}
+
+    assert (await read(value=4)).data == Reading(value=4)
+    bad = await read(value="x")
+    assert bad.error is not None
+    assert bad.error.code == "invalid_result"
+    assert "value" in bad.text
+
+
+async def test_a_body_may_return_a_result_with_images() -> None:
+    @function_tool
+    async def look() -> Any:
+        """Look."""
+        return ToolResult.ok("a dot\ud800", {"n": 1}, images=(ImageBlock("image/png", b"\x89PNG"),))
+
+    result = await look.call({})
+    assert result.content == (TextBlock("a dot\\ud800"), ImageBlock("image/png", b"\x89PNG"))
+    assert result.data == {"n": 1}
+
+
+def deep(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = {"path": value}
+    return value
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.characters(categories=["Cs"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["path", "n", "z"]), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@function_tool
+async def probe(path: str, n: int = 1, items: list[dict[str, str]] | None = None) -> str:
+    """Probe."""
+    return f"{path} {n} {items}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        None,
+        "",
+        "nope",
+        "[1]",
+        5,
+        [],
+        {},
+        {"path": None},
+        {"path": 5},
+        {"path": "a", "n": None, "items": None, "other": None},
+        {"path": "a", "n": float("nan")},
+        {"path": "a", "n": 1.5},
+        {"path": "a", "n": "9" * 5000},
+        {"path": "a\ud800"},
+        {"path": "a", "\ud800": 1},
+        {"path": "a", "items": deep(1000)},
+        deep(1000),
+        {"path": "x" * 1_000_000, "n": "x" * 1_000_000},
+        {f"k{i}": i for i in range(10_000)},
+        {1: 2, ("a",): 3},
+        "{" * 100_000,
+        b"bytes",
+    ],
+    ids=range(22),
+)
+async def test_any_arguments_give_an_envelope_that_encodes(arguments: Any) -> None:
+    result = await probe.call(arguments)
+
+    assert result.is_error or arguments == {"path": "a", "n": None, "items": None}
+    assert len(result.text) < 20_000
+    result.to_json().encode("utf-8")
+
+
+@settings(max_examples=200)
+@given(ANY_JSON)
+def test_arbitrary_json_gives_an_envelope(arguments: Any) -> None:
+    result = asyncio.run(probe.call(arguments))
+    result.to_json().encode("utf-8")
+
+
+async def test_progress_comes_at_most_ten_times_a_second_and_loses_no_text() -> None:
+    heard: list[Progress] = []
+
+    @function_tool
+    async def talk(ctx: ToolContext) -> str:
+        """Talk."""
+        for i in range(1000):
+            ctx.report("stdout", f"{i},")
+        return "done"
+
+    await talk.call({}, ToolContext(progress=heard.append))
+    assert len(heard) <= 12
+    assert "".join(p.text for p in heard) == "".join(f"{i}," for i in range(1000))
+
+
+async def test_a_failing_progress_listener_is_logged_and_the_call_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    def listener(progress: Progress) -> None:
+        raise ValueError("broken")
+
+    @function_tool
+    async def talk(ctx: ToolContext) -> str:
+        """Talk."""
+        ctx.report("files", done=1, total=2)
+        return "done"
+
+    assert (await talk.call({}, ToolContext(progress=listener))).text == "done"
+    assert "progress listener failed" in caplog.text
+
+
+async def test_names_and_descriptions_are_checked_when_a_tool_is_built() -> None:
+    async def fine() -> None:
+        """Fine."""
+
+    for name in ("service.do it", "x" * 65, "", "ä"):
+        with pytest.raises(ValueError, match="is no tool name"):
+            function_tool(fine, name=name)
+    with pytest.raises(ValueError, match="1025"):
+        function_tool(fine, description="x" * 1025)
+
+    async def silent() -> None: ...
+
+    with pytest.raises(ValueError, match="description="):
+        function_tool(silent)
+
+
+async def test_parameters_are_a_fresh_copy_each_time() -> None:
+    before = copy.deepcopy(probe.parameters)
+    probe.parameters["properties"]["path"]["type"] = "ruined"
+    assert probe.parameters == before
+
+
+def named(name: str, *, deferred: bool = False) -> Tool[Any]:
+    async def body(ctx: ToolContext) -> str:
+        return ctx.session
+
+    return function_tool(body, name=name, description=f"Does {name}.", deferred=deferred)
+
+
+async def test_a_set_is_a_sequence_with_names() -> None:
+    tools = ToolSet([named("a"), named("b"), named("c")])
+
+    assert [t.name for t in tools] == ["a", "b", "c"]
+    assert tools["b"].name == tools[1].name == "b"
+    assert tools[1:].names == ("b", "c")
+    assert tools.only("c", "a").names == ("a", "c")
+    assert tools.without("a").names == ("b", "c")
+    assert tools.prefixed("repo_").names == ("repo_a", "repo_b", "repo_c")
+    assert (tools + ToolSet([named("d")])).names == ("a", "b", "c", "d")
+    assert "a" in tools
+    with pytest.raises(KeyError, match="it holds a, b, c"):
+        _ = tools["z"]
+    with pytest.raises(KeyError):
+        tools.only("z")
+    with pytest.raises(ValueError, match="two tools are called 'a'"):
+        _ = tools + ToolSet([named("a")])
+    with pytest.raises(ValueError, match="every tool of the set is deferred"):
+        ToolSet([named("a", deferred=True)])
+
+
+async def test_a_sets_identity_is_the_session_of_calls_that_name_none() -> None:
+    one, two = ToolSet([named("a")]), ToolSet([named("a")])
+
+    assert (await one["a"]()).text == one.identity
+    assert one.identity != two.identity
+    assert (await one.only("a")["a"]()).text == one.identity
+    assert (await one["a"].call({}, ToolContext(session_id="s"))).text == "s"
+
+
+async def test_closing_a_set_runs_every_closer_though_one_fails() -> None:
+    closed: list[str] = []
+
+    async def good() -> None:
+        closed.append("good")
+
+    async def bad() -> None:
+        raise OSError("stuck")
+
+    async with ToolSet([named("a")], closers=[bad, good]).only("a") + ToolSet([named("b")]):
+        pass
+    assert closed == ["good"]
+
+
+async def test_subject_writes_and_claims_of_a_plain_tool() -> None:
+    inspecting = function_tool(probe.work.run, name="p", description="P.", effects=Effects(reads=True))  # pyright: ignore[reportArgumentType]  (any callable)
+    assert await probe.subject({"path": "a"}) == ""
+    assert await probe.writes({"path": "a"}) == ()
+    assert (await probe.claims({"path": "a"})).exclusive
+    assert inspecting.effects is not None
+    assert inspecting.effects.risk == "inspect"
+    with pytest.raises(ToolError) as caught:
+        await probe.subject({})
+    assert caught.value.code == "invalid_arguments"
+
+
+async def test_an_unconverted_tool_names_its_converter() -> None:
+    with pytest.raises(TypeError, match=r"toolkit_langchain\.to_langchain"):
+        inspect.signature(probe)
