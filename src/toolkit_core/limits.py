@@ -241,3 +241,17 @@ ANSWER_TIMEOUT_SECONDS: Final = 2_000.0
 
 STREAMED_PIECE_CHARS: Final = 12
 """A scripted model streams its text in pieces of about a word, as real ones do."""
+
+# --- display -----------------------------------------------------------------------------------------
+
+DISPLAY_ROWS: Final = 200
+"""Rows of a table in a notebook; more makes pages that nobody scrolls and browsers that stutter."""
+
+DISPLAY_LINES: Final = 400
+"""Lines of a text or a diff in a notebook."""
+
+DISPLAY_TEXT_CHARS: Final = 2_000
+"""Characters of one line or cell, as read_file cuts a line."""
+
+DISPLAY_IMAGE_BASE64_CHARS: Final = 7_000_000
+"""An image as read_file gives it at most: 5 MB, a third more in base64."""

@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["toolkit_core.testing.fixtures"]
+
+# No deadline and no database: the machine may be busy, and what a run finds belongs into a test of its own.
+settings.register_profile(
+    "toolkit", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("toolkit")
