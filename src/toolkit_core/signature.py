@@ -96,7 +96,8 @@ def _field(parameter: inspect.Parameter, description: str | None) -> FieldInfo:
         declared = copy(default)
         declared.alias = declared.validation_alias = declared.serialization_alias = parameter.name
         return declared
-    return typing.cast("FieldInfo", Field(default, alias=parameter.name, description=description))
+    described: dict[str, Any] = {} if description is None else {"description": description}  # None would hide Annotated's own
+    return typing.cast("FieldInfo", Field(default, alias=parameter.name, **described))
 
 
 def _is_context(hint: Any) -> bool:
