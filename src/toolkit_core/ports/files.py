@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
@@ -92,6 +92,23 @@ class Listing:
     total: int
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """New content in pieces, so that a large file is never joined in memory. `bytes(pieces)` joins it."""
+
+    parts: Sequence[bytes | memoryview]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self.parts)
+
+
+Content = bytes | Pieces
+"""What a file is replaced by; an adapter that needs it whole calls `bytes(content)`."""
+
+
 class Files(Protocol):
     """A filesystem under one or more roots.
 
@@ -108,7 +125,7 @@ class Files(Protocol):
         """Open a regular file and run `consume` on it off the event loop; what it returns or raises passes."""
         ...
 
-    async def replace(self, path: str, produce: Callable[[OpenFile | None], bytes]) -> Written:
+    async def replace(self, path: str, produce: Callable[[OpenFile | None], Content]) -> Written:
         """Replace a whole file by what `produce` makes of the old one (None: there is none), atomically.
 
         Callers of one file are serialised. `produce` runs off the event loop; what it raises passes, and
