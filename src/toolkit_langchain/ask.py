@@ -131,6 +131,7 @@ class _Task:
 
     order: list[str] = field(default_factory=list[str])
     attempt: object = None
+    over: list[object] = field(default_factory=list[object])
     taken: int = 0
     answers: dict[str, Any] = field(default_factory=dict[str, Any])
     open: Exception | None = None
@@ -178,14 +179,19 @@ def _take(task: _Task, key: str, reply: Any) -> None:
 
 def _current_task() -> _Task:
     from langgraph.config import get_config
+    from langgraph.errors import GraphInterrupt
 
     configurable = get_config().get("configurable", {})
-    scratchpad = configurable[_SCRATCHPAD]
+    attempt = configurable[_SCRATCHPAD]
     task_id = f"{configurable.get('thread_id')}|{configurable.get('checkpoint_ns')}"
     task = _tasks.setdefault(task_id, _Task())
     _tasks.move_to_end(task_id)
     while len(_tasks) > OPEN_ASKS_KEPT:
         _tasks.popitem(last=False)
-    if task.attempt is not scratchpad:
-        task.attempt, task.taken, task.answers, task.open = scratchpad, 0, {}, None
+    if any(attempt is ended for ended in task.over):
+        # a call of an attempt that paused already; LangGraph leaves it running, and its replay asks in its stead
+        raise GraphInterrupt(())
+    if task.attempt is not attempt:
+        task.over.append(task.attempt)
+        task.attempt, task.taken, task.answers, task.open = attempt, 0, {}, None
     return task
