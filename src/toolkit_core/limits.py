@@ -35,6 +35,94 @@ LINK_HOPS: Final = 40
 OPEN_ATTEMPTS: Final = 16
 """How often a path that others keep swapping is looked up anew; each attempt is some ten microseconds."""
 
+FILE_BLOCK_BYTES: Final = 262_144
+"""One block of a scan: long enough for full speed, and decoding it holds the GIL for less than a millisecond."""
+
+WRITE_BLOCK_BYTES: Final = 8_388_608
+"""A cancelled write stops after at most this much; the system call runs without the GIL."""
+
+RACY_CLOCK_NS: Final = 100_000_000
+"""A file changed this shortly before it was looked at may change again within the same tick of the
+filesystem's clock (up to 10 ms at CONFIG_HZ=100, 2 s on FAT is not covered), so its bytes decide."""
+
+LISTING_ENTRIES: Final = 100
+"""Entries shown of a folder that was named as a file: enough to find the right name."""
+
+SUGGESTION_ENTRIES: Final = 5_000
+"""Names compared with one that was not found; some 50 ms of a worker thread at most."""
+
+READ_LINES: Final = 2_000
+"""Lines that read_file shows unless asked otherwise; the output window cuts what a model sees further."""
+
+READ_LINE_CHARS: Final = 2_000
+"""Characters shown of one line; longer ones are data or minified code, and the cut says how to read on."""
+
+READ_OUTPUT_BYTES: Final = 262_144
+"""Text that one read gives out; some 65,000 tokens, more than any window passes on."""
+
+READ_SCAN_BYTES: Final = 536_870_912
+"""Bytes that one read scans to find its lines (512 MiB): about a second."""
+
+READ_COUNT_AHEAD_BYTES: Final = 1_048_576
+"""How far past its slice a read goes on counting lines to tell the total: under a millisecond."""
+
+BINARY_PROBE_BYTES: Final = 8_192
+"""A NUL in this much from the start means binary, as git and grep judge it."""
+
+HASHED_FILE_BYTES: Final = 67_108_864
+"""Largest file whose SHA-256 is kept at a read (64 MiB, some 50 ms); of larger ones only the times count."""
+
+EDIT_FILE_BYTES: Final = 67_108_864
+"""Largest file that edit_file takes and makes (64 MiB)."""
+
+EDIT_OCCURRENCES: Final = 250_000
+"""Places that replace_all changes at most; each costs some 300 bytes while the pieces are in memory."""
+
+EDIT_SEARCH_BYTES: Final = 1_048_576
+"""One step of a search in memory: finding holds the GIL, at most a millisecond a step."""
+
+DIFF_BYTES: Final = 1_048_576
+"""Diff text kept of one edit; whole hunks, then a line that says how many are missing."""
+
+DIFF_CONTEXT_LINES: Final = 3
+"""As diff -u has it."""
+
+DIFF_ALIGNED_LINES: Final = 400
+"""Changed blocks up to this long are aligned line by line; aligning costs the square of it."""
+
+NEAR_MATCH_SECONDS: Final = 0.3
+"""Time spent on finding what an old text that does not match may have meant."""
+
+NEAR_MATCH_BYTES: Final = 16_777_216
+"""Bytes of a file looked at for a near match; larger files hold data, which nobody retypes."""
+
+NEAR_MATCH_OLD_CHARS: Final = 20_000
+"""Longest old text that is compared loosely; a longer one is no slip of a few characters."""
+
+IMAGE_MAX_BYTES: Final = 5_242_880
+"""Largest image that is handed over: Anthropic's API refuses more than 5 MB an image."""
+
+IMAGE_MAX_PIXELS_A_SIDE: Final = 8_000
+"""Anthropic's API refuses images of more than 8,000 pixels a side."""
+
+DOCUMENT_MAX_BYTES: Final = 67_108_864
+"""Largest document or notebook that is read (64 MiB)."""
+
+DOCUMENT_TEXT_BYTES: Final = 16_777_216
+"""Text taken from one document; a PDF can repeat a page's text without end."""
+
+DOCUMENT_SECONDS: Final = 30.0
+"""How long a document may take to parse: some 300 pages; then its process is killed."""
+
+DOCUMENT_MEMORY_BYTES: Final = 2_147_483_648
+"""Address space of the parsing process: a small PDF can inflate to gigabytes."""
+
+READ_RECORDS: Final = 10_000
+"""Files whose reading is remembered over all sessions; each is some 300 bytes."""
+
+IN_PLACE_ATTEMPTS: Final = 8
+"""How often a write follows a target that others keep moving before it gives up."""
+
 
 # --- langchain ---------------------------------------------------------------------------------------
 
@@ -255,3 +343,105 @@ DISPLAY_TEXT_CHARS: Final = 2_000
 
 DISPLAY_IMAGE_BASE64_CHARS: Final = 7_000_000
 """An image as read_file gives it at most: 5 MB, a third more in base64."""
+
+# --- the OS sandbox ----------------------------------------------------------------------------------
+
+SANDBOX_TMP_BYTES: Final = 1024**3
+"""Private /tmp of one confined command: memory of this machine, so bounded; a compiler's needs fit."""
+
+SANDBOX_VAR_TMP_BYTES: Final = 256 * 1024**2
+"""Private /var/tmp, rarely used."""
+
+SANDBOX_RUN_BYTES: Final = 16 * 1024**2
+"""Private /run: pid files at most."""
+
+SANDBOX_SHM_BYTES: Final = 1024**3
+"""Private /dev/shm; without a size the kernel gives half of all memory (tmpfs(5))."""
+
+SANDBOX_PROBE_SECONDS: Final = 10.0
+"""A start takes 50 ms; a loaded machine takes seconds, a hanging one is reported."""
+
+SANDBOX_END_SECONDS: Final = 5.0
+"""Wait for the dead sandbox's last process; 26 ms were measured."""
+
+SANDBOX_STATUS_MAX_BYTES: Final = 64 * 1024
+"""bubblewrap reports some 300 bytes."""
+
+SANDBOX_DIAGNOSE_WITHIN_SECONDS: Final = 5.0
+"""A run that ended this early without having started its command is repeated with `true` to learn why."""
+
+QUARANTINE_COPY_BYTES: Final = 64 * 1024**2
+"""Copied where the quarantine lies on another filesystem; configuration files are small, sparse ones endless."""
+
+QUARANTINE_COPY_ENTRIES: Final = 10_000
+"""Entries copied with them."""
+
+TRUST_SCAN_ENTRIES: Final = 5_000
+"""Files of trust inputs that are looked at for links before a command is approved unseen; more are not approved."""
+
+# --- commands and processes --------------------------------------------------------------------------
+
+COMMAND_TIMEOUT_SECONDS: Final = 120.0
+"""Enough for most builds and test runs; a hung command costs two minutes."""
+
+COMMAND_TIMEOUT_MAX_SECONDS: Final = 600.0
+"""What one call may hold an agent up; longer work is a background process's."""
+
+COMMAND_GRACE_SECONDS: Final = 2.0
+"""Between TERM and KILL: time to remove a lock file, not to go on working."""
+
+COMMAND_OUTPUT_MAX_BYTES: Final = 1_048_576
+"""Kept of each stream, half from the start and half from the end; the output window bounds what a model reads."""
+
+COMMAND_MAX_BYTES: Final = 131_071
+"""Linux takes no longer single argument: MAX_ARG_STRLEN, 32 pages, with its final NUL (execve(2))."""
+
+COMMAND_DRAIN_SECONDS: Final = 1.0
+"""After the whole tree is dead a pipe stays open only if it was given to a stranger; nobody waits for that."""
+
+COMMAND_START_SECONDS: Final = 30.0
+"""A start takes 2 ms; a supervisor that has not answered by then is stopped or broken, even on a loaded machine."""
+
+COMMAND_END_MARGIN_SECONDS: Final = 15.0
+"""Past timeout and grace: the kill loop's own 5 s and a loaded machine."""
+
+SUPERVISOR_STOP_SECONDS: Final = 5.0
+"""Ending an idle supervisor takes milliseconds."""
+
+PIPE_BYTES: Final = 262_144
+"""Pipe and read size: four times the default means a quarter of the wake-ups, still 0.1 ms a read."""
+
+SCRATCH_SESSIONS_MAX: Final = 64
+"""Scratch folders at once; the longest unused session's is removed first."""
+
+PROCESSES_MAX: Final = 16
+"""Background processes of one session at once: servers and watchers, not a job queue."""
+
+PROCESSES_ENDED_KEPT: Final = 16
+"""Ended processes of one session whose output can still be read."""
+
+PROCESS_OUTPUT_MAX_BYTES: Final = 1_048_576
+"""New output kept for the next read, the newest; what is older is counted and dropped."""
+
+PROCESS_WAIT_MAX_SECONDS: Final = 60.0
+"""Longest wait of one read; a longer one hides from the person that the agent only waits."""
+
+PROCESS_WRITE_MAX_BYTES: Final = 65_536
+"""One write to a process's input; more belongs in a file."""
+
+PROCESS_WRITE_SECONDS: Final = 5.0
+"""How long a write waits for a process that does not read its input."""
+
+PROCESS_SETTLE_SECONDS: Final = 0.2
+"""After a start or a write, the time in which an answer usually comes; it is returned with the call."""
+
+ENVIRONMENT_ALLOWED: Final = frozenset(
+    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TERM COLORTERM NO_COLOR TZ CARGO_HOME RUSTUP_HOME "
+    "SYSTEMROOT WINDIR COMSPEC PATHEXT USERPROFILE HOMEDRIVE HOMEPATH APPDATA LOCALAPPDATA PROGRAMDATA "
+    "PROGRAMFILES PROGRAMFILES(X86) PROCESSOR_ARCHITECTURE NUMBER_OF_PROCESSORS OS".split()
+)
+"""Variables that commands inherit. None holds a credential: provider keys in a tool's environment are the
+commonest leak. PATH and the toolchains' homes make the machine's programs work, the second line is Windows'."""
+
+ENVIRONMENT_ALLOWED_PREFIXES: Final = ("LC_", "XDG_")
+"""Locale and the desktop's folder names."""
