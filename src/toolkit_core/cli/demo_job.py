@@ -10,7 +10,7 @@ An adapter's leaf (`toolkit_langchain/demo.py`, found through the entry point gr
 - otherwise `job.model` is `provider:name` of a real model. A missing package or key raises `DemoUnavailable` with
   what to install or set.
 - `Transcript(say)` prints a turn before it runs and a step after it, the same for every framework.
-- An agent's own limit of turns must be at least `toolkit_core.limits.DEMO_MAX_TURNS`.
+- An agent's own limit of turns must be at least `MAX_TURNS`.
 
 Whether the job was done is not the leaf's to say: the command runs the project's tests itself afterwards.
 """
@@ -38,10 +38,14 @@ from toolkit_core.limits import (
     DEMO_LINE_CHARS,
     DEMO_MAX_DEPTH,
     DEMO_MAX_REPAIRS,
+    DEMO_MAX_TURNS,
     DEMO_RESULT_LINES,
     DEMO_RETRY_SECONDS,
     DEMO_TEST_SECONDS,
 )
+
+MAX_TURNS = DEMO_MAX_TURNS
+"""How many turns an agent must be allowed."""
 
 
 class DemoUnavailable(Exception):  # noqa: N818 - it is a state of the machine, said to a person, not a program's error
