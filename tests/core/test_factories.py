@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from enum import Enum
@@ -77,7 +78,8 @@ async def test_a_parameter_may_have_any_name(name: str) -> None:
         {"ToolContext": ToolContext},
         scope,
     )
-    tool = function_tool(scope["body"])
+    body: Callable[..., Any] = scope["body"]
+    tool: Tool[Any] = function_tool(body)
 
     assert list(tool.parameters["properties"]) == [name]
     assert (await tool.call({name: "kept"})).text == "kept"
