@@ -1,0 +1,10 @@
+"""Confining this machine's commands with bubblewrap."""
+
+from __future__ import annotations
+
+from toolkit_core.host.bubblewrap.confine import SandboxLimits
+from toolkit_core.host.bubblewrap.probe import Probe, probe
+from toolkit_core.host.bubblewrap.sandbox import BubblewrapSandbox
+from toolkit_core.trust_inputs import TRUST_INPUTS
+
+__all__ = ["TRUST_INPUTS", "BubblewrapSandbox", "Probe", "SandboxLimits", "probe"]
