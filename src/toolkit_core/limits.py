@@ -51,6 +51,9 @@ LISTING_ENTRIES: Final = 100
 SUGGESTION_ENTRIES: Final = 5_000
 """Names compared with one that was not found; some 50 ms of a worker thread at most."""
 
+SWEPT_FOLDERS: Final = 1_024
+"""Folders remembered as swept of what killed writes left; past it they are swept once more."""
+
 READ_LINES: Final = 2_000
 """Lines that read_file shows unless asked otherwise; the output window cuts what a model sees further."""
 
@@ -329,6 +332,9 @@ ANSWER_TIMEOUT_SECONDS: Final = 2_000.0
 
 STREAMED_PIECE_CHARS: Final = 12
 """A scripted model streams its text in pieces of about a word, as real ones do."""
+
+STREAMED_PIECES: Final = 50
+"""At most about so many: every piece carries all text so far, which for a long text would be quadratic."""
 
 # --- display -----------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final, Literal
 
@@ -49,7 +49,7 @@ class Turns:
         self._lanes: tuple[deque[_Ticket], ...] = tuple(deque() for _ in range(_LANES))
 
     @asynccontextmanager
-    async def turn(self, key: str) -> AsyncIterator[None]:
+    async def turn(self, key: str) -> AsyncGenerator[None]:
         """Hold the key's turn inside the `async with`."""
         lane = self._lanes[hash(key) % _LANES]
         ticket = _Ticket()

@@ -54,11 +54,7 @@ class Judged:
 
     def reopen(self, flags: int) -> int:
         """A descriptor of the very same inode with other flags. Raises OSError."""
-        again = _reopen(self.descriptor, self.path.real, flags | os.O_CLOEXEC)
-        if os.path.samestat(os.fstat(again), self.stat):
-            return again
-        os.close(again)
-        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return reopened(self.descriptor, self.path.real, flags)
 
 
 def open_judged(roots: Roots, path: str) -> Judged:
@@ -144,8 +140,14 @@ def _real_now(descriptor: int, expected: str, status: os.stat_result) -> str | N
     return candidate if same else None
 
 
-def _reopen(descriptor: int, real: str, flags: int) -> int:
+def reopened(descriptor: int, real: str, flags: int) -> int:
+    """A descriptor of the very same inode with other flags. Raises OSError (ESTALE: its name holds another)."""
+    flags |= os.O_CLOEXEC
     try:
         return os.open(f"/proc/self/fd/{descriptor}", flags)
-    except FileNotFoundError:  # no /proc here: by name, and the caller compares the inode
-        return os.open(real, flags | os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError):  # no /proc here: by name, and compared
+        again = os.open(real, flags | os.O_NOFOLLOW)
+    if os.path.samestat(os.fstat(again), os.fstat(descriptor)):
+        return again
+    os.close(again)
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))

@@ -1,0 +1,166 @@
+"""Folders by descriptor: opened and judged, made one below the other, swept of what a killed write left."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from toolkit_core.errors import ToolError
+from toolkit_core.host.judged import descriptor_path, open_judged
+from toolkit_core.host.os_errors import system_refused
+from toolkit_core.text import one_line_name
+
+if TYPE_CHECKING:
+    from toolkit_core.host.resolve import Roots
+
+TEMPORARY_PREFIX: Final = ".toolkit-tmp-"
+"""How the names of unfinished writes start; a locked one belongs to a write that goes on."""
+
+_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Moved(Exception):  # noqa: N818 - a signal between the modules here, never shown
+    """A path leads elsewhere than a moment ago: look again."""
+
+
+@dataclass
+class Folder:
+    """An open folder, judged to lie at `real`. `made` are the folders that were made for it, outermost first."""
+
+    descriptor: int
+    real: str
+    made: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+
+    def close(self) -> None:
+        """Close all descriptors."""
+        os.close(self.descriptor)
+        for parent, _ in self.made:
+            os.close(parent)
+
+    def unmake(self) -> None:
+        """Remove the folders that were made, where they are empty still."""
+        for parent, name in reversed(self.made):
+            with suppress(OSError):
+                os.rmdir(name, dir_fd=parent)
+
+    def judge(self, roots: Roots, shown: str) -> None:
+        """Look once more where it lies, since the first look it may have been moved.
+
+        Raises:
+            ToolError: `access_denied`: it is outside the roots now.
+            Moved: It is elsewhere inside.
+        """
+        now = descriptor_path(self.descriptor)
+        if now is None or now == self.real:
+            return
+        if not roots.contains(now) and roots.contains(self.real):
+            message = f"The folder of {shown} was moved outside the root {one_line_name(roots.root)}."
+            raise ToolError(message, code="access_denied")
+        raise Moved
+
+    def sync(self) -> None:
+        """Make names in it last (fsync(2) of the folder, and of those above that were made for it)."""
+        for descriptor in (self.descriptor, *(parent for parent, _ in self.made)):
+            with suppress(OSError):  # some filesystems refuse fsync on folders; the names are then theirs to keep
+                os.fsync(descriptor)
+
+
+def open_folder(roots: Roots, real: str) -> Folder | None:
+    """Open an existing folder by its real path; None where it is missing.
+
+    Raises:
+        Moved: Something else lies there by now.
+        ToolError: `access_denied`, `io_error`, `not_a_file` (a part of the path is a file).
+    """
+    try:
+        judged = open_judged(roots, real)
+    except ToolError as e:
+        if e.code == "not_found" and not os.path.lexists(real):
+            return None
+        raise
+    with judged:
+        if not judged.is_directory:
+            message = f"{one_line_name(judged.path.subject)} is a file, so nothing can lie below it."
+            raise ToolError(message, code="not_a_file")
+        if judged.path.real != real:
+            raise Moved
+        return Folder(_usable(judged.reopen), real)
+
+
+def make_folder(roots: Roots, real: str) -> Folder:
+    """Open a folder, missing ones made.
+
+    Raises:
+        Moved: Somebody changes the path meanwhile.
+        ToolError: `io_error`, `access_denied`, `not_a_file`; what was made by then is removed.
+    """
+    missing: list[str] = []
+    above = real
+    while (found := open_folder(roots, above)) is None:
+        above, name = os.path.split(above)
+        if not name or os.path.lexists(os.path.join(above, name)):
+            raise Moved
+        missing.append(name)
+    try:
+        for name in reversed(missing):
+            _descend(found, name)
+    except OSError as e:
+        found.unmake()
+        found.close()
+        raise system_refused(e, one_line_name(roots.subject(real)), "made") from e
+    return found
+
+
+def _descend(folder: Folder, name: str) -> None:
+    try:
+        os.mkdir(name, dir_fd=folder.descriptor)
+        made = True
+    except FileExistsError:
+        made = False
+    below = os.open(name, _FOLDER_FLAGS, dir_fd=folder.descriptor)
+    if made:
+        folder.made.append((folder.descriptor, name))
+    else:
+        os.close(folder.descriptor)
+    folder.descriptor, folder.real = below, os.path.join(folder.real, name)
+
+
+def _usable(reopen: Callable[[int], int]) -> int:
+    """Opened for reading, so that it can be synced; a folder that may not be listed is used by O_PATH."""
+    try:
+        return reopen(os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:
+        return reopen(getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY)
+
+
+def sweep(folder: Folder) -> None:
+    """Remove what killed writes left in a folder: temporaries that nobody has locked."""
+    with suppress(OSError), os.scandir(folder.descriptor) as entries:
+        leftovers = [entry.name for entry in entries if entry.name.startswith(TEMPORARY_PREFIX)]
+        for name in leftovers:
+            remove_leftover(folder, name)
+
+
+def remove_leftover(folder: Folder, name: str) -> bool:
+    """Remove one temporary unless a write still holds its lock; whether the name is free now."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder.descriptor)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(name, dir_fd=folder.descriptor)
+    except OSError:  # locked: its writer lives
+        return False
+    finally:
+        os.close(descriptor)
+    return True
