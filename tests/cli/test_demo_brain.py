@@ -29,7 +29,7 @@ def project(workspace: Path, *changes: tuple[str, str, str]) -> DemoJob:
     return DemoJob(str(workspace), "fix it", None, f"{shlex.quote(sys.executable)} -B -m unittest")
 
 
-def tests_pass(workspace: Path) -> bool:
+def suite_passes(workspace: Path) -> bool:
     argv = [sys.executable, "-B", "-m", "unittest"]
     return subprocess.run(argv, cwd=workspace, capture_output=True, timeout=60, check=False).returncode == 0
 
@@ -49,11 +49,11 @@ async def work(job: DemoJob) -> tuple[list[Step], str]:
 
 async def test_the_bug_of_the_sample_is_found_and_fixed(workspace: Path) -> None:
     job = project(workspace)
-    assert not tests_pass(workspace)  # CONTROL: there is a bug
+    assert not suite_passes(workspace)  # CONTROL: there is a bug
 
     steps, answer = await work(job)
 
-    assert tests_pass(workspace)
+    assert suite_passes(workspace)
     assert answer.startswith("Fixed: parcels/pricing.py line 15.")
     names = [step.name for step in steps]
     assert {"shell", "glob", "grep", "read_file", "edit_file"} == set(names)
@@ -77,12 +77,12 @@ async def test_the_bug_of_the_sample_is_found_and_fixed(workspace: Path) -> None
 )  # fmt: skip
 async def test_a_bug_elsewhere_is_found_as_well(workspace: Path, changes: list[tuple[str, str, str]]) -> None:
     job = project(workspace, *changes)
-    assert not tests_pass(workspace)
+    assert not suite_passes(workspace)
 
     _, answer = await work(job)
 
     assert answer.startswith("Fixed: "), answer
-    assert tests_pass(workspace)
+    assert suite_passes(workspace)
 
 
 async def test_a_bug_that_cannot_be_fixed_leaves_every_file_as_it_was(workspace: Path) -> None:
