@@ -27,7 +27,7 @@ from llama_index.core.llms.utils import parse_partial_json
 from llama_index.core.tools import BaseTool
 from pydantic import Field, PrivateAttr
 
-from toolkit_core.limits import STREAMED_PIECE_CHARS
+from toolkit_core.limits import STREAMED_PIECE_CHARS, STREAMED_PIECES
 
 __all__ = [
     "ModelCall",
@@ -293,8 +293,9 @@ def _parts(turn: object) -> list[str | ScriptedCall]:
 def _pieces(message: ChatMessage) -> Iterator[ChatResponse]:
     """The message as a provider streams it: what has come so far, and what is new; tool calls come last."""
     text = message.content or ""
-    for start in range(0, len(text), STREAMED_PIECE_CHARS):
-        so_far, new = text[: start + STREAMED_PIECE_CHARS], text[start : start + STREAMED_PIECE_CHARS]
+    size = max(STREAMED_PIECE_CHARS, len(text) // STREAMED_PIECES)
+    for start in range(0, len(text), size):
+        so_far, new = text[: start + size], text[start : start + size]
         yield ChatResponse(message=ChatMessage(role=message.role, content=so_far), delta=new)
     yield ChatResponse(message=message, delta="")
 
