@@ -226,6 +226,9 @@ DEMO_RETRY_SECONDS: Final = 10
 DEMO_CHECK_SECONDS: Final = 600
 """For the command's own run of the tests at the end; the sample's take less than a second."""
 
+DEMO_READ_LINES: Final = 200
+"""Lines around a place in a long file that the scripted model reads: a function of any decent length."""
+
 DEMO_RESULT_LINES: Final = 14
 """Lines of a result that the transcript shows; more hides the story."""
 

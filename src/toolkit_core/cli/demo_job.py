@@ -39,6 +39,7 @@ from toolkit_core.limits import (
     DEMO_MAX_DEPTH,
     DEMO_MAX_REPAIRS,
     DEMO_MAX_TURNS,
+    DEMO_READ_LINES,
     DEMO_RESULT_LINES,
     DEMO_RETRY_SECONDS,
     DEMO_TEST_SECONDS,
@@ -125,8 +126,7 @@ class Brain:
         for _ in range(DEMO_MAX_DEPTH):
             deeper: list[str] = []
             for path, line in (yield from _find_definitions(search.new(names))):
-                source = yield _call("read_file", path=path, note=f"I read {path}.")
-                lines = numbered_lines(source.result_text)
+                lines = yield from _read(path, line, f"I read {path}.")
                 body = function_lines(lines, line)
                 if (yield from self._repair(path, lines, {**body, **constants_of(body, lines)}, search)):
                     return f"Fixed: {path} line {search.line}. All tests pass now."
@@ -142,8 +142,8 @@ class Brain:
         listing = yield _call("glob", pattern="**/test*.py", note=f"{failure.test} fails. Where are the tests?")
         known = listing.result_text.splitlines()
         path = next((p for p in known if p and _ends_with(failure.path, p)), failure.path)
-        source = yield _call("read_file", path=path, note="I read the failing test.")
-        return called_names(function_lines(numbered_lines(source.result_text), failure.line).values())
+        lines = yield from _read(path, failure.line, "I read the failing test.")
+        return called_names(function_lines(lines, failure.line).values())
 
     def _repair(
         self, path: str, lines: Mapping[int, str], body: Mapping[int, str], search: _Search
@@ -184,6 +184,17 @@ class _Search:
         return fresh
 
 
+def _read(path: str, line: int, note: str) -> Generator[ToolCall, Step, dict[int, str]]:
+    """The lines of a file; where the middle of a long one was left out, the part around `line` is read as well."""
+    source = yield _call("read_file", path=path, note=note)
+    lines = numbered_lines(source.result_text)
+    if line not in lines and not source.is_error:
+        offset = max(1, line - DEMO_READ_LINES // 2)
+        source = yield _call("read_file", path=path, offset=offset, limit=DEMO_READ_LINES, note=f"Line {line}, please.")
+        lines |= numbered_lines(source.result_text)
+    return lines
+
+
 def _find_definitions(names: Sequence[str]) -> Generator[ToolCall, Step, list[tuple[str, int]]]:
     """Where functions of these names are defined, in the order of the names, tests left out."""
     if not names:
@@ -203,9 +214,7 @@ def _slip(path: str, repair: Repair, lines: Mapping[int, str]) -> Generator[Tool
     failed = yield _call("edit_file", path=path, edits=[edit], note=repair.why)
     if not failed.is_error:
         return
-    again = yield _call("read_file", path=path, offset=max(1, repair.line - 2), limit=5, note=_lesson(failed))
-    if again.is_error:
-        return
+    yield _call("read_file", path=path, offset=max(1, repair.line - 2), limit=5, note=_lesson(failed))
 
 
 def _lesson(failed: Step) -> str:
