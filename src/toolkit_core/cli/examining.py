@@ -17,6 +17,8 @@ from toolkit_core.limits import DOCTOR_PROBE_SECONDS
 
 State = Literal["ok", "lacking", "broken"]
 
+_SANDBOXES = "Sandboxes"
+
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 
 _MAC_BROWSERS = (
@@ -58,11 +60,8 @@ class Finding:
 
 def examine() -> list[Finding]:
     """All findings, in the order they are shown."""
-    found = [_python(), _toolkit(), _ripgrep(), _shell(), _git()]
-    found += [_bubblewrap(), _docker(), _browser()]
-    if sys.platform == "linux":
-        found += _kernel()
-    return [*found, *_extras()]
+    base = [_python(), _toolkit(), _ripgrep(), _shell(), _owner_death(), _git()]
+    return [*base, *_bubblewrap(), _docker(), _browser(), *_extras()]
 
 
 def _python() -> Finding:
@@ -100,24 +99,27 @@ def _git() -> Finding:
     return Finding("Base", "git", "lacking", "git entries of a workspace need it", _system_package("git"))
 
 
-def _bubblewrap() -> Finding:
-    group, name = "Sandboxes", "bubblewrap"
+def _bubblewrap() -> Iterator[Finding]:
+    """Bubblewrap, and Landlock, which its strict mode needs: both as the sandbox itself looks for them."""
     if sys.platform != "linux":
-        return Finding(group, name, "lacking", "Linux only; on this system use Docker or a remote sandbox")
-    path = shutil.which("bwrap")
-    if path is None:
-        return Finding(group, name, "lacking", "BubblewrapSandbox needs it", _system_package("bubblewrap"))
-    error = _error_of([path, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true"])
-    if error is None:
-        return Finding(group, name, "ok", f"{_first_line([path, '--version'])}, starts")
-    return Finding(group, name, "lacking", f"installed, but cannot start: {error}", _user_namespace_advice())
+        yield Finding(_SANDBOXES, "bubblewrap", "lacking", "Linux only; on this system use Docker or a remote sandbox")
+        return
+    from toolkit_core.host.bubblewrap.probe import probe
+
+    found = probe()
+    if found.available:
+        yield Finding(_SANDBOXES, "bubblewrap", "ok", f"{_first_line([found.program, '--version'])}, starts")
+    else:
+        yield Finding(_SANDBOXES, "bubblewrap", "lacking", found.reason, found.fix)
+    state: State = "ok" if found.landlock_abi else "lacking"
+    yield Finding(_SANDBOXES, "landlock", state, f"version {found.landlock_abi}" if found.landlock_abi else "not there")
 
 
 def _docker() -> Finding:
     version = shutil.which("docker") and _first_line(["docker", "--version"])
     if version:
-        return Finding("Sandboxes", "docker", "ok", f"{version} (the daemon was not asked)")
-    return Finding("Sandboxes", "docker", "lacking", "DockerSandbox needs the docker command")
+        return Finding(_SANDBOXES, "docker", "ok", f"{version} (the daemon was not asked)")
+    return Finding(_SANDBOXES, "docker", "lacking", "DockerSandbox needs the docker command")
 
 
 def _browser() -> Finding:
@@ -130,20 +132,14 @@ def _browser() -> Finding:
     return Finding("Browser", "chromium", "lacking", detail, f"{_system_package('chromium')}, or set TOOLKIT_BROWSER")
 
 
-def _kernel() -> Iterator[Finding]:
-    group = "Kernel"
-    release = platform.release()
-    has_pidfd = hasattr(os, "pidfd_open") and _tries(lambda: os.close(os.pidfd_open(os.getpid())))
-    yield Finding(group, "pidfd", "ok" if has_pidfd else "lacking", f"Linux {release}")
-    limit = _read("/proc/sys/user/max_user_namespaces")
-    allowed = limit not in ("", "0") and _read("/proc/sys/kernel/unprivileged_userns_clone") != "0"
-    advice = "" if allowed else _user_namespace_advice()
-    yield Finding(group, "user namespaces", "ok" if allowed else "lacking", f"at most {limit or 'none'}", advice)
-    modules = _read("/sys/kernel/security/lsm")
-    detail = modules or "the list of security modules cannot be read"
-    yield Finding(group, "landlock", "ok" if "landlock" in modules else "lacking", detail)
-    has_cgroup2 = Path("/sys/fs/cgroup/cgroup.controllers").exists()
-    yield Finding(group, "cgroup v2", "ok" if has_cgroup2 else "lacking", "limits of memory and processes")
+def _owner_death() -> Finding:
+    """Whether a command's process tree ends with its owner, whatever kills that."""
+    group, name = "Base", "process trees"
+    if sys.platform != "linux":
+        return Finding(group, name, "lacking", "what a command left running may outlive a killed program: best effort")
+    if _tries(lambda: os.close(os.pidfd_open(os.getpid()))):
+        return Finding(group, name, "ok", f"end with their owner (Linux {platform.release()})")
+    return Finding(group, name, "lacking", f"Linux {platform.release()} has no pidfd", "Linux 5.3 or newer")
 
 
 def _extras() -> Iterator[Finding]:
@@ -174,14 +170,6 @@ def _system_package(name: str) -> str:
     return f"install {name}"
 
 
-def _user_namespace_advice() -> str:
-    if _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
-        return "AppArmor restricts user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-    if _read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
-        return "sysctl kernel.unprivileged_userns_clone=1"
-    return "user namespaces are off here; in a container they need a seccomp profile that allows them"
-
-
 def _installed(distribution: str) -> str | None:
     try:
         return metadata.version(distribution)
@@ -192,38 +180,12 @@ def _installed(distribution: str) -> str | None:
 def _first_line(argv: list[str]) -> str | None:
     """The first line that a program prints; None where it does not start or fails."""
     try:
-        done = _probe(argv)
+        done = subprocess.run(  # noqa: S603 - fixed words, and a program found on the person's own path
+            argv, capture_output=True, text=True, errors="replace", timeout=DOCTOR_PROBE_SECONDS, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else None
-
-
-def _error_of(argv: list[str]) -> str | None:
-    """Why a program failed; None where it did not."""
-    try:
-        done = _probe(argv)
-    except (OSError, subprocess.SubprocessError) as e:
-        return str(e)
-    return None if done.returncode == 0 else (done.stderr.strip() or f"exit code {done.returncode}")
-
-
-def _probe(argv: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603 - fixed words, and a program found on the person's own path
-        argv,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=DOCTOR_PROBE_SECONDS,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text().strip()
-    except OSError:
-        return ""
 
 
 def _tries(action: Callable[[], object]) -> bool:
