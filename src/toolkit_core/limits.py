@@ -156,6 +156,12 @@ WINDOW_TAIL_CHARS: Final = 18_000
 WINDOW_LINE_CHARS: Final = 2_000
 """A longer line is data or minified code; its start tells which."""
 
+RECALL_CHARS: Final = 29_000
+"""A recalled part with its note stays within the window, so that it is never cut a second time."""
+
+CATALOG_SESSIONS: Final = 1_000
+"""Sessions whose loaded tools are remembered; the one used longest ago goes first."""
+
 # --- search ------------------------------------------------------------------------------------------
 
 SEARCH_BUDGET_SECONDS: Final = 20.0

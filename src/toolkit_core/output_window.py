@@ -11,7 +11,14 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit_core.limits import WINDOW_CHARS, WINDOW_HEAD_CHARS, WINDOW_LINE_CHARS, WINDOW_TAIL_CHARS
+from toolkit_core.errors import ToolError
+from toolkit_core.limits import (
+    RECALL_CHARS,
+    WINDOW_CHARS,
+    WINDOW_HEAD_CHARS,
+    WINDOW_LINE_CHARS,
+    WINDOW_TAIL_CHARS,
+)
 
 
 @dataclass(frozen=True)
@@ -127,3 +134,65 @@ class _Cut:
     def _recall(self, **span: int) -> str:
         arguments: dict[str, Any] = {"entry_id": self._recall_id, **span}
         return f"; recall {json.dumps(arguments)}"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of a recorded text.
+
+    Attributes:
+        text: The part, and where it was cut a last line that names where to go on.
+        first: First line from 1, or first character from 0.
+        last: Last line, included, or the character after the last one.
+    """
+
+    text: str
+    first: int
+    last: int
+
+
+def slice_chars(text: str, start: int, end: int) -> Slice:
+    """Characters `[start, end)`, at most 29,000 of them.
+
+    Raises:
+        ToolError: `invalid_arguments`: the text ends before `start`.
+    """
+    if start >= len(text):
+        raise ToolError(
+            f"character {start} is past the end: the text has {len(text)} characters",
+            code="invalid_arguments",
+            hint=f"Ask for characters below {len(text)}.",
+        )
+    end = min(end, len(text))
+    last = min(end, start + RECALL_CHARS)
+    note = f"\n[{end - last} more characters; go on with start_char {last}]" if last < end else ""
+    return Slice(text[start:last] + note, start, last)
+
+
+def slice_lines(text: str, first: int, last: int | None) -> Slice:
+    """Lines `first` to `last`, both included, whole while they fit in 29,000 characters.
+
+    Raises:
+        ToolError: `invalid_arguments`: the text has fewer lines than `first`.
+    """
+    lines = text.split("\n")
+    if first > len(lines):
+        raise ToolError(
+            f"line {first} is past the end: the text has {len(lines)} lines",
+            code="invalid_arguments",
+            hint=f"Ask for lines 1 to {len(lines)}.",
+        )
+    last = min(last or len(lines), len(lines))
+    kept, spent = list[str](), 0
+    for line in lines[first - 1 : last]:
+        spent += len(line) + 1
+        if spent > RECALL_CHARS:
+            break
+        kept.append(line)
+    if not kept:
+        start = sum(len(line) + 1 for line in lines[: first - 1])
+        piece = slice_chars(text, start, start + len(lines[first - 1]))
+        return Slice(piece.text, first, first)
+    reached = first + len(kept) - 1
+    note = f"\n[{last - reached} more lines; go on with start_line {reached + 1}]" if reached < last else ""
+    return Slice("\n".join(kept) + note, first, reached)
