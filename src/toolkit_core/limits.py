@@ -339,6 +339,9 @@ SEARCH_BODY_MAX_BYTES: Final = 2 * 1024 * 1024
 ANSWER_TIMEOUT_SECONDS: Final = 2_000.0
 """How long a question waits for a person: the default of LlamaIndex's own wait_for_event."""
 
+LOADED_SESSIONS_KEPT: Final = 1_000
+"""Sessions whose loaded tools a retriever remembers beside the workflow's context; some 100 bytes each."""
+
 STREAMED_PIECE_CHARS: Final = 12
 """A scripted model streams its text in pieces of about a word, as real ones do."""
 
