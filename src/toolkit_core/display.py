@@ -23,6 +23,7 @@ _EDGE = "rgba(128,128,128,0.45)"
 _ERROR_EDGE = "rgba(248,81,73,0.9)"
 _CODE = "margin:0;white-space:pre;overflow-x:auto;text-align:left;font-family:monospace"
 _CELL = f"text-align:left;vertical-align:top;padding:2px 8px;border-bottom:1px solid {_EDGE}"
+_TABLE = "border-collapse:collapse;text-align:left;color:inherit;font-size:inherit"
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -86,16 +87,17 @@ def _diff_line(line: str) -> str:
 
 def _rows(data: Mapping[str, Any]) -> str:
     found = cast("Sequence[Mapping[str, Any]]", data["rows"])
-    return _table(("path", "line", "text"), [(row.get("path"), row.get("line"), row.get("text")) for row in found])
+    rows = [(row.get("path"), row.get("line"), row.get("text")) for row in found]
+    return _table(("path", "line", "text"), rows, is_code=True)
 
 
 def _paths(data: Mapping[str, Any]) -> str:
-    return _table(("path",), [(path,) for path in data.get("paths") or data.get("files") or ()])
+    return _table(("path",), [(path,) for path in data.get("paths") or data.get("files") or ()], is_code=True)
 
 
 def _counts(data: Mapping[str, Any]) -> str:
     found = cast("Sequence[Mapping[str, Any]]", data["counts"])
-    return _table(("path", "count"), [(row.get("path"), row.get("count")) for row in found])
+    return _table(("path", "count"), [(row.get("path"), row.get("count")) for row in found], is_code=True)
 
 
 def _links(data: Mapping[str, Any]) -> str:
@@ -135,13 +137,14 @@ def _type_of(schema: Mapping[str, Any]) -> str:
     return kind
 
 
-def _table(heads: Iterable[str], rows: Sequence[Sequence[object]]) -> str:
+def _table(heads: Iterable[str], rows: Sequence[Sequence[object]], *, is_code: bool = False) -> str:
     head = "".join(f"<th style='{_CELL}'>{escape(text)}</th>" for text in heads)
     body = "".join(
         "<tr>" + "".join(f"<td style='{_CELL};white-space:pre-wrap'>{_cell(value)}</td>" for value in row) + "</tr>"
         for row in rows[:DISPLAY_ROWS]
     )
-    table = f"<table style='border-collapse:collapse;text-align:left'><tr>{head}</tr>{body}</table>"
+    style = f"{_TABLE};font-family:monospace" if is_code else _TABLE
+    table = f"<table style='{style}'><tr>{head}</tr>{body}</table>"
     return table + _more(len(rows) - DISPLAY_ROWS, "rows")
 
 

@@ -76,7 +76,10 @@ def test_nothing_that_a_result_holds_becomes_markup(shown: dict[str, Any]) -> No
 
 
 def test_nothing_of_a_tool_or_a_set_becomes_markup() -> None:
-    parameters: dict[str, Any] = {"properties": {EVIL: {"type": EVIL, "description": EVIL, "default": EVIL}}, "required": []}
+    parameters: dict[str, Any] = {
+        "properties": {EVIL: {"type": EVIL, "description": EVIL, "default": EVIL}},
+        "required": [],
+    }
     tool = {"name": EVIL, "description": EVIL, "parameters": parameters, "risk": EVIL}
 
     for bundle in (tool_bundle(tool), set_bundle([tool, tool])):
@@ -103,7 +106,10 @@ def test_colours_are_translucent_so_that_they_read_on_dark_themes() -> None:
 
     for each in shown:
         html = result_bundle(each)["text/html"]
-        assert not re.search(r"#[0-9a-fA-F]{3,6}\b|(?<![-\w])color:|white;|black;", html.replace("white-space", ""))
+        assert not re.search(
+            r"#[0-9a-fA-F]{3,6}\b|(?<![-\w])color:|white;|black;",
+            html.replace("color:inherit", "").replace("white-space", ""),
+        )
 
 
 def test_a_diff_is_coloured_and_its_headers_are_not() -> None:
