@@ -18,6 +18,7 @@ from toolkit_core.schema import (
     problems_of_pydantic,
     read_leniently,
     self_contained,
+    unpacked,
 )
 from toolkit_core.signature import Signature, documentation
 from toolkit_core.tool import Payload, Siblings, Tool, Work
@@ -117,8 +118,10 @@ class _ModelParser:
         self._aliases, self._rearrange = aliases, rearrange
 
     def __call__(self, arguments: object) -> BaseModel:
-        if self._rearrange is not None and isinstance(arguments, dict):
-            arguments = self._rearrange(dict(cast("dict[str, Any]", arguments)))
+        if self._rearrange is not None:
+            arguments = unpacked(arguments, self._schema)
+            if isinstance(arguments, dict):
+                arguments = self._rearrange(cast("dict[str, Any]", arguments))
         reading = read_leniently(arguments, self._schema, self._aliases)
         problems = list(reading.problems)
         if reading.value is not None:

@@ -1,6 +1,6 @@
 """The one place that knows JSON Schema dialects: self-contained schemas, lenient reading, messages, plain JSON."""
 
-from toolkit_core.schema.lenient import Reading, read_leniently
+from toolkit_core.schema.lenient import Reading, read_leniently, unpacked
 from toolkit_core.schema.messages import (
     invalid_arguments,
     problems_of_jsonschema,
@@ -20,4 +20,5 @@ __all__ = [
     "read_leniently",
     "self_contained",
     "short_repr",
+    "unpacked",
 ]

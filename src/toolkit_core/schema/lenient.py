@@ -47,6 +47,20 @@ def read_leniently(arguments: object, schema: Schema, aliases: Mapping[str, str]
     return reading
 
 
+def unpacked(arguments: object, schema: Schema) -> object:
+    """The arguments with JSON texts read where the schema declares an object or an array, else as they are."""
+    arguments = _from_json(arguments, dict)
+    if not isinstance(arguments, dict):
+        return arguments
+    kinds = {"object": dict, "array": list}
+    properties: Mapping[str, Schema] = schema.get("properties", {})
+    sent = cast("dict[str, Any]", arguments)
+    return {
+        name: _from_json(value, kinds[kind]) if (kind := properties.get(name, {}).get("type")) in kinds else value
+        for name, value in sent.items()
+    }
+
+
 def _rename(arguments: Mapping[object, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
     named: dict[str, Any] = {str(key): value for key, value in arguments.items()}
     for alias, name in aliases.items():

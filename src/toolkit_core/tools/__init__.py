@@ -1,1 +1,18 @@
 """The built-in tools: one a private file, each a factory over its port."""
+
+from toolkit_core.tools._ask_user_question import ask_user_question_tool
+from toolkit_core.tools._browse import browse_tool
+from toolkit_core.tools._recall import recall_tool
+from toolkit_core.tools._tool_search import catalogued, tool_search_tool
+from toolkit_core.tools._web_fetch import web_fetch_tool
+from toolkit_core.tools._web_search import web_search_tool
+
+__all__ = [
+    "ask_user_question_tool",
+    "browse_tool",
+    "catalogued",
+    "recall_tool",
+    "tool_search_tool",
+    "web_fetch_tool",
+    "web_search_tool",
+]
