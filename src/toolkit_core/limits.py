@@ -322,6 +322,9 @@ PROXY_CONNECTIONS: Final = 256
 PROXY_HEAD_MAX_BYTES: Final = 64 * 1024
 """A request's or an answer's head; Chromium refuses larger ones at 256 KiB."""
 
+PROXY_HEAD_SECONDS: Final = 20.0
+"""Until a connection to the proxy has sent its request: the whole of a call."""
+
 PROXY_TOTAL_BYTES: Final = 200 * 1024 * 1024
 """Received for one page: more is a page that fills memory."""
 
@@ -426,8 +429,11 @@ COMMAND_END_MARGIN_SECONDS: Final = 15.0
 SUPERVISOR_STOP_SECONDS: Final = 5.0
 """Ending an idle supervisor takes milliseconds."""
 
-PIPE_BYTES: Final = 262_144
-"""Pipe and read size: four times the default means a quarter of the wake-ups, still 0.1 ms a read."""
+FLOOD_BYTES: Final = 1_048_576
+"""From here on a stream is dropped in the middle anyway, and only speed matters."""
+
+PIPE_BYTES: Final = 1_048_576
+"""The largest pipe an unprivileged process may ask for (/proc/sys/fs/pipe-max-size), and the size of a read."""
 
 SCRATCH_SESSIONS_MAX: Final = 64
 """Scratch folders at once; the longest unused session's is removed first."""

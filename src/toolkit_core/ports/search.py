@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from toolkit_core.ports.files import Resolved
+if TYPE_CHECKING:
+    from toolkit_core.ports.files import Resolved
 
 GrepMode = Literal["content", "files_with_matches", "count"]
 GlobSort = Literal["path", "modified"]
@@ -27,17 +28,24 @@ class GlobFound:
     """What glob found.
 
     Attributes:
-        paths: Relative to the root, folders with a trailing `/`, in the order asked for.
+        paths: Relative to the root (absolute outside it), folders with a trailing `/`, in the order asked for;
+            bytes that are not UTF-8 as surrogates (PEP 383).
         truncated: More exist than `limit`.
-        ignored_count: Entries that matched but were ignored; counted only for an empty answer.
+        ignored_count: For an empty answer: entries that match but are ignored.
         deeper_count: For an empty answer: how many `**/` in front of the pattern would match.
-        incomplete: Why the walk ended early ("" where it did not).
+        counts_incomplete: The counts are lower bounds.
+        literal: For an empty answer: the pattern, taken as a plain name, exists.
+        unreadable: Folders that could not be read.
+        incomplete: Why the walk ended early ("" where it did not); the tool then fails as `exhausted`.
     """
 
     paths: tuple[str, ...]
     truncated: bool = False
     ignored_count: int | None = None
     deeper_count: int | None = None
+    counts_incomplete: bool = False
+    literal: bool = False
+    unreadable: int = 0
     incomplete: str = ""
 
 
@@ -57,15 +65,24 @@ class GrepQuery:
     include_ignored: bool = False
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of a file. `context` marks a line around a match; `gap` says that lines are missing before it."""
+class Row(NamedTuple):
+    r"""One line of a file.
+
+    Attributes:
+        path: As in `GlobFound.paths`.
+        line: From 1.
+        text: At most 500 characters, without its line ending; bytes that are not UTF-8 as `\xff`.
+        context: A line around a match.
+        gap: Lines are missing between the row before, of the same file, and this one.
+        cut: Where characters of the line are left out: "", "end", "start", "both".
+    """
 
     path: str
     line: int
     text: str
     context: bool = False
     gap: bool = False
+    cut: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,11 +91,14 @@ class GrepFound:
 
     Attributes:
         rows: For mode content, in order of path and line.
-        counts: For the other modes: path and number of matching lines.
+        counts: For the other modes: path and number of matching lines (1 for files_with_matches).
         truncated: More exist than `limit`.
         skipped_ignored: Ignored files not searched; counted only for an empty answer.
-        skipped_binary: Binary files not searched or not shown.
-        engine: Which engine matched ("ripgrep", "python re", ...).
+        skipped_binary: Binary files not searched or not shown; all of them only for an empty answer.
+        skipped_unreadable: Files and folders that could not be read.
+        counts_incomplete: The skipped counts are lower bounds.
+        named_ignored: The path or the glob names an ignored place, so that ignored files were searched.
+        engine: Which engine matched: "ripgrep", "python re".
         incomplete: Why the search ended early, "" where it did not; the tool then fails as `exhausted`.
     """
 
@@ -87,6 +107,9 @@ class GrepFound:
     truncated: bool = False
     skipped_ignored: int = 0
     skipped_binary: int = 0
+    skipped_unreadable: int = 0
+    counts_incomplete: bool = False
+    named_ignored: bool = False
     engine: str = ""
     incomplete: str = ""
 

@@ -1,0 +1,180 @@
+r"""ripgrep's output, block by block, as rows: bounded memory whatever a line's length.
+
+The form is that of `--null --no-heading --with-filename --line-number --column`, searched from `./`:
+
+    ./PATH NUL LINE:COLUMN:TEXT LF        a match
+    ./PATH NUL LINE-TEXT LF               context
+    -- LF                                 lines are missing
+    ./PATH: binary file matches (...) LF  nothing of it is shown
+
+A path may hold anything but NUL, a text anything but LF.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from toolkit_core.limits import GREP_ROW_CHARS
+
+_BINARY: Final = re.compile(
+    rb"(?:WARNING: stopped searching binary file after match|binary file matches) \(found .* around offset \d+\)\Z"
+)
+_HEAD_MAX_BYTES: Final = 8192  # a path of 4,096 bytes, two numbers and their marks
+_GIANT_BYTES: Final = 65_536  # a line longer than this is cut while it streams in
+_CHAR_BYTES: Final = 4
+_LEAD_CHARS: Final = 100  # of the line before a match that lies behind the cut
+
+
+class RawRow(NamedTuple):
+    """A row whose path is still the engine's: bytes that begin with `./`."""
+
+    path: bytes
+    line: int
+    text: str
+    context: bool
+    gap: bool
+    cut: str
+
+
+@dataclass
+class RowReader:
+    """Turns blocks into rows. `feed` returns the rows that are complete; `binary` counts files left out as binary."""
+
+    binary: int = 0
+    malformed: int = 0
+    _held: bytes = b""
+    _gap: bool = False
+    _giant: _Giant | None = field(default=None)
+
+    def feed(self, block: bytes) -> list[RawRow]:
+        """The rows that this block completes."""
+        rows: list[RawRow] = []
+        if self._giant is not None:
+            block = self._feed_giant(block, rows)
+        data = self._held + block if self._held else block
+        whole, newline, self._held = data.rpartition(b"\n")
+        if newline:
+            self._split(whole, rows)
+        if len(self._held) > _GIANT_BYTES:
+            self._begin_giant()
+        return rows
+
+    def _split(self, whole: bytes, rows: list[RawRow]) -> None:
+        waiting = b""
+        for line in whole.split(b"\n"):
+            if waiting:
+                line = waiting + b"\n" + line
+                waiting = b""
+            head, null, rest = line.partition(b"\0")
+            if null:
+                row = self._row(head, rest)
+                if row is not None:
+                    rows.append(row)
+            elif line == b"--":
+                self._gap = True
+            elif self._is_binary_note(line):
+                self.binary += 1
+            elif len(line) <= _HEAD_MAX_BYTES and line.startswith(b"./"):
+                waiting = line  # a path that holds a line feed
+            else:
+                self.malformed += 1
+        if waiting:
+            self._held = waiting + b"\n" + self._held
+
+    def _row(self, path: bytes, rest: bytes) -> RawRow | None:
+        number, _, text = rest.partition(b":")
+        gap, self._gap = self._gap, False
+        if number.isdigit():
+            column, _, text = text.partition(b":")
+            shown, cut = cut_line(text, int(column) - 1)
+            return RawRow(path, int(number), shown, False, gap, cut)
+        number, _, text = rest.partition(b"-")
+        if not number.isdigit():
+            self.malformed += 1
+            return None
+        shown, cut = cut_line(text, 0)
+        return RawRow(path, int(number), shown, True, gap, cut)
+
+    @staticmethod
+    def _is_binary_note(line: bytes) -> bool:
+        _, colon, note = line.rpartition(b": ")
+        if colon and _BINARY.match(note):
+            return True
+        _, colon, note = line.partition(b": WARNING: ")
+        return bool(colon and _BINARY.match(b"WARNING: " + note))
+
+    def _begin_giant(self) -> None:
+        path, null, rest = self._held.partition(b"\0")
+        head = re.match(rb"(\d+)(?::(\d+):|-)", rest)
+        if null and head is not None:
+            column = int(head[2]) - 1 if head[2] else 0
+            gap, self._gap = self._gap, False
+            self._giant = _Giant(RawRow(path, int(head[1]), "", head[2] is None, gap, ""), column)
+            self._giant.add(rest[head.end() :])
+        else:
+            self.malformed += 1
+            self._giant = _Giant(None, 0)
+        self._held = b""
+
+    def _feed_giant(self, block: bytes, rows: list[RawRow]) -> bytes:
+        assert self._giant is not None  # noqa: S101 - for the type checker
+        text, newline, rest = block.partition(b"\n")
+        self._giant.add(text)
+        if newline:
+            row = self._giant.row()
+            if row is not None:
+                rows.append(row)
+            self._giant = None
+        return rest
+
+
+class _Giant:
+    """A line too long to hold: what lies around its match is kept, the rest counted."""
+
+    def __init__(self, row: RawRow | None, match_at: int) -> None:
+        self._row = row
+        self._match_at = match_at
+        self._from = 0 if match_at < GREP_ROW_CHARS else max(0, match_at - _LEAD_CHARS * _CHAR_BYTES)
+        self._room = 2 * GREP_ROW_CHARS * _CHAR_BYTES
+        self._kept = bytearray()
+        self._seen = 0
+
+    def add(self, text: bytes) -> None:
+        if len(self._kept) < self._room and self._seen + len(text) > self._from:
+            start = max(0, self._from - self._seen)
+            self._kept += text[start : start + self._room - len(self._kept)]
+        self._seen += len(text)
+
+    def row(self) -> RawRow | None:
+        if self._row is None:
+            return None
+        before = self._from > 0
+        text, cut = cut_line(bytes(self._kept), self._match_at - self._from, before=before, after=True)
+        return self._row._replace(text=text, cut=cut)
+
+
+def cut_line(line: bytes, match_at: int, *, before: bool = False, after: bool = False) -> tuple[str, str]:
+    r"""A line as at most 500 characters that hold the match, and where it was cut.
+
+    Args:
+        line: Its bytes; a CR at its end is dropped, what is not UTF-8 becomes `\xff`.
+        match_at: The byte where the match begins.
+        before: Bytes before `line` are missing already.
+        after: Bytes behind it are.
+    """
+    if not after and line.endswith(b"\r"):
+        line = line[:-1]
+    if len(line) <= GREP_ROW_CHARS and not before and not after:
+        return line.decode("utf-8", "backslashreplace"), ""
+    head = line[:match_at]
+    if before:
+        head = head.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character whose start is missing
+    lead = head.decode("utf-8", "backslashreplace")
+    text = lead + line[match_at:].decode("utf-8", "backslashreplace")
+    start = 0 if len(lead) < GREP_ROW_CHARS and not before else max(0, len(lead) - _LEAD_CHARS)
+    start = max(0, min(start, len(text) - GREP_ROW_CHARS)) if not after else start
+    shown = text[start : start + GREP_ROW_CHARS]
+    cut_before, cut_after = before or start > 0, after or start + GREP_ROW_CHARS < len(text)
+    return shown, ("both" if cut_after else "start") if cut_before else ("end" if cut_after else "")

@@ -1,0 +1,264 @@
+"""`Search` over this machine's files: a walk of our own for names, ripgrep for content."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from toolkit_core.errors import ToolError
+from toolkit_core.glob_pattern import BadGlobError, GlobPattern, parse_glob
+from toolkit_core.host.grep import Grep
+from toolkit_core.host.resolve import AnyPath, Outside, Roots
+from toolkit_core.host.ripgrep import Ripgrep, start_ripgrep
+from toolkit_core.host.search_place import Place, open_place
+from toolkit_core.host.stoppable import Stop, StoppedError, in_thread
+from toolkit_core.host.walk import Found, Walk
+from toolkit_core.limits import SEARCH_BUDGET_SECONDS, SEARCH_COUNT_ENTRIES
+from toolkit_core.ports.search import GlobFound, GlobQuery, GrepFound, GrepQuery
+from toolkit_core.text import first_surrogate, one_line_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from toolkit_core.ports.files import Resolved
+
+_UNTRIED: Final = "untried"
+
+
+class HostSearch:
+    """Finding files by name and by content below one or more roots of this machine.
+
+    Nothing outside the roots is listed, read or named: a search starts from an open folder that was judged by its
+    real path, follows no link, and every reported file is judged again; where the kernel has Landlock, the engine
+    cannot even open anything else. What a program changes while it is searched may be missed.
+
+    Args:
+        cwd: The root that relative paths start from.
+        extra_roots: Further folders.
+        outside: "refuse" or "policy", as for files.
+        budget_seconds: What one search may take.
+        ripgrep: The program; None looks beside this Python and on PATH. Without one, grep uses Python's `re`.
+
+    Raises:
+        ValueError: A root is empty, missing or no folder.
+
+    Example:
+        >>> found = await HostSearch(".").grep(GrepQuery("TODO", glob="*.py"))  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        cwd: AnyPath,
+        *,
+        extra_roots: Sequence[AnyPath] = (),
+        outside: Outside = "refuse",
+        budget_seconds: float = SEARCH_BUDGET_SECONDS,
+        ripgrep: str | None = None,
+    ) -> None:
+        self._roots = Roots(cwd, extra_roots, outside)
+        self._budget_seconds = budget_seconds
+        self._program = ripgrep
+        self._engine: Ripgrep | str | None = _UNTRIED
+
+    @property
+    def root(self) -> str:
+        """The absolute real path of the first root."""
+        return self._roots.root
+
+    async def resolve(self, path: str) -> Resolved:
+        """Judge the folder or file that a search starts from."""
+        return self._roots.resolve(path)
+
+    async def glob(self, query: GlobQuery) -> GlobFound:
+        """Find files, links and folders by name. Raises `ToolError` as the port says."""
+        _check_text("pattern", query.pattern)
+        return await in_thread(
+            lambda stop: _Glob(self._roots, query, stop).run(), budget_seconds=self._budget_seconds, name="glob"
+        )
+
+    async def grep(self, query: GrepQuery) -> GrepFound:
+        """Find lines by content. Raises `ToolError` as the port says."""
+        _check_text("pattern", query.pattern)
+        _check_text("glob", query.glob)
+        files = parsed_glob(query.glob, any_depth=True) if query.glob else None
+
+        def work(stop: Stop) -> GrepFound:
+            with open_place(self._roots, query.path) as place:
+                return Grep(query, files, place, self._ripgrep(place), stop, self._budget_seconds).run()
+
+        return await in_thread(work, budget_seconds=self._budget_seconds, name="grep")
+
+    def _ripgrep(self, place: Place) -> Ripgrep | None:
+        """Tried once; two first searches at a time may both try, which does no harm."""
+        if isinstance(self._engine, str):
+            self._engine = start_ripgrep(self._program, place.root)
+        return self._engine
+
+
+class _Glob:
+    """One search by name, in its thread."""
+
+    def __init__(self, roots: Roots, query: GlobQuery, stop: Stop) -> None:
+        self._roots, self._query, self._stop = roots, query, stop
+
+    def run(self) -> GlobFound:
+        path, pattern = self._start()
+        folders, rest = pattern.split_folder()
+        try:
+            with open_place(self._roots, "/".join((path, *folders)) if folders else path) as place:
+                if not place.is_file:
+                    found = self._search(place, rest, pattern)
+                    return found if found.paths or found.incomplete else self._explain(found, path, pattern)
+                if not folders:
+                    raise ToolError(
+                        f"{one_line_name(path)} is a file; a search by name starts from a folder.",
+                        code="invalid_arguments",
+                        hint="Give the folder as the path and the name as the pattern.",
+                    )
+        except ToolError as e:
+            if e.code != "not_found" or not folders:
+                raise
+        return self._explain(GlobFound(()), path, pattern)
+
+    def _start(self) -> tuple[str, GlobPattern]:
+        """Where to start and what to look for there: leading `..` and a leading `/` belong to the path."""
+        text, path = self._query.pattern, self._query.path
+        parts = text.split("/")
+        if text.startswith("/"):
+            for root in self._roots.roots:
+                if (text + "/").startswith(root.rstrip("/") + "/"):
+                    text = text[len(root.rstrip("/")) :].lstrip("/")
+                    return root, parsed_glob(text or "**")
+            fixed = [part for part in parts if part and not any(c in part for c in "*?[{\\")]
+            self._roots.resolve("/" + "/".join(fixed))
+            path, parts = "/", [part for part in parts if part]
+        while parts and parts[0] in ("..", "."):
+            path = f"{path}/{parts.pop(0)}"
+        if ".." in parts:
+            raise ToolError(
+                "The pattern has '..' behind its first part.",
+                code="invalid_arguments",
+                hint="Give the folder to start from as the path.",
+            )
+        return path, parsed_glob("/".join(parts) or "*")
+
+    def _walk(self, place: Place, pattern: GlobPattern, *, show_ignored: bool = False) -> Walk:
+        include = self._query.include_ignored
+        return Walk(
+            skipped=place.skipped(pattern, include_ignored=include),
+            heed=not include and not place.ignored,
+            show_ignored=show_ignored,
+            times=self._query.sort == "modified",
+            check=self._stop.check,
+        )
+
+    def _search(self, place: Place, rest: GlobPattern, whole: GlobPattern) -> GlobFound:
+        walk = self._walk(place, whole)
+        entries = self._entries(walk, place, rest)
+        paths: list[str] = []
+        incomplete = ""
+        limit = self._query.limit
+        if self._query.sort == "path":
+            try:
+                for found in entries:
+                    paths.append(_shown(place, found))
+                    if len(paths) > limit:
+                        break
+            except StoppedError:
+                incomplete = self._late()
+            truncated = len(paths) > limit
+            return GlobFound(tuple(paths[:limit]), truncated, unreadable=walk.unreadable, incomplete=incomplete)
+        newest: list[tuple[int, str]] = []
+        count = 0
+        try:
+            for found in entries:
+                count += 1
+                item = (found.mtime_ns, _shown(place, found))
+                if len(newest) < limit:
+                    heapq.heappush(newest, item)
+                elif item > newest[0]:
+                    heapq.heapreplace(newest, item)
+        except StoppedError:
+            incomplete = self._late()
+        newest.sort(key=lambda item: (-item[0], item[1]))
+        shown = tuple(path for _, path in newest)
+        return GlobFound(shown, count > limit, unreadable=walk.unreadable, incomplete=incomplete)
+
+    def _entries(self, walk: Walk, place: Place, pattern: GlobPattern) -> Iterator[Found]:
+        scope = place.scope if walk.heed else None
+        entries = walk.run(place.start, pattern.start, scope, prefix=place.prefix)
+        return (found for found in entries if found.kind == "directory") if pattern.folders_only else entries
+
+    def _late(self) -> str:
+        if self._stop.requested:
+            raise StoppedError
+        return "the walk"
+
+    def _explain(self, empty: GlobFound, path: str, pattern: GlobPattern) -> GlobFound:
+        """What an empty answer left out: ignored matches, matches farther down, a name with pattern characters."""
+        with open_place(self._roots, path) as place:
+            if place.is_file:
+                return empty
+            ignored, bounded = self._count(place, pattern, lambda found: found.ignored, show_ignored=True)
+            deeper = None
+            if not pattern.has_any_depth:
+                deeper, cut = self._count(place, pattern.deeper(), lambda found: not found.ignored)
+                bounded = bounded or cut
+            literal = _exists(place, self._query.pattern)
+        return replace(empty, ignored_count=ignored, deeper_count=deeper, counts_incomplete=bounded, literal=literal)
+
+    def _count(
+        self, place: Place, pattern: GlobPattern, counts: Callable[[Found], bool], *, show_ignored: bool = False
+    ) -> tuple[int, bool]:
+        if show_ignored and self._query.include_ignored:
+            return 0, False
+        walk = self._walk(place, pattern, show_ignored=show_ignored)
+        walk.check = lambda: self._check_count(walk)
+        number = 0
+        try:
+            for found in self._entries(walk, place, pattern):
+                number += counts(found)
+        except StoppedError:
+            if self._stop.requested:
+                raise
+            return number, True
+        return number, False
+
+    def _check_count(self, walk: Walk) -> None:
+        self._stop.check()
+        if walk.entries > SEARCH_COUNT_ENTRIES:
+            raise StoppedError
+
+
+def parsed_glob(text: str, *, any_depth: bool = False) -> GlobPattern:
+    """A pattern, or `invalid_arguments` with what is wrong with it."""
+    try:
+        return parse_glob(text, any_depth=any_depth)
+    except BadGlobError as e:
+        raise ToolError(f"{one_line_name(text)!r} is no usable glob pattern: {e}.", code="invalid_arguments") from e
+
+
+def _check_text(what: str, text: str) -> None:
+    if "\0" in text:
+        message = f"The {what} has a NUL character at index {text.index(chr(0))}; no text file and no name holds one."
+        raise ToolError(message, code="invalid_arguments")
+    place = first_surrogate(text)
+    if place is not None:
+        message = f"The {what} has a lone surrogate U+{ord(text[place]):04X} at index {place}."
+        raise ToolError(message, code="invalid_arguments")
+
+
+def _shown(place: Place, found: Found) -> str:
+    return f"{place.shown}{place.prefix}{found.path}{'/' if found.kind == 'directory' else ''}"
+
+
+def _exists(place: Place, name: str) -> bool:
+    if not any(c in name for c in "[{*?\\") or ".." in name:
+        return False
+    try:
+        os.stat(name.lstrip("/"), dir_fd=place.start, follow_symlinks=False)
+    except (OSError, ValueError):
+        return False
+    return True

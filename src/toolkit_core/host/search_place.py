@@ -1,0 +1,202 @@
+"""Where a search starts: opened, judged, with the ignore rules that reach it from the folders above."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from toolkit_core.host.judged import open_judged, refuse_special
+from toolkit_core.host.walk import OPEN_FOLDER, open_below, read_rules
+from toolkit_core.ignore_rules import ALWAYS_SKIPPED, IgnoreScope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolkit_core.glob_pattern import GlobPattern
+    from toolkit_core.host.resolve import Roots
+
+_O_PATH: Final = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
+_NOBODY: Final = "\x01toolkit-probe\x01"
+"""A name that no rule spells out: ignored only where everything is."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """An open start of a search.
+
+    Attributes:
+        root: Descriptor of the root that holds it.
+        start: Descriptor of the folder that is searched; of a file only good for naming it.
+        inner: The names that lead from the root to it; none of them is a link.
+        is_file: It is a regular file.
+        shown: What stands before a path from the root when it is shown: "" or an absolute folder with its slash.
+        scope: The ignore rules of the folders above it.
+        ignored: It lies in an ignored place, or everything in it is ignored.
+    """
+
+    root: int
+    start: int
+    inner: tuple[str, ...]
+    is_file: bool
+    shown: str
+    scope: IgnoreScope | None
+    ignored: bool
+
+    @property
+    def prefix(self) -> str:
+        """From the root to the searched folder: "" or ending with `/`."""
+        folders = self.inner[:-1] if self.is_file else self.inner
+        return "".join(f"{name}/" for name in folders)
+
+    @property
+    def argument(self) -> str:
+        """The start for a program that runs in the root."""
+        return "./" + "/".join(self.inner) if self.inner else "."
+
+    def skipped(self, pattern: GlobPattern | None, *, include_ignored: bool) -> frozenset[str]:
+        """The names that are always left out, but for those that the path or the pattern spells out."""
+        if include_ignored:
+            return frozenset()
+        named = frozenset(self.inner) | (pattern.literal_names if pattern is not None else frozenset())
+        return ALWAYS_SKIPPED - named
+
+    def names_ignored(self, pattern: GlobPattern | None) -> bool:
+        """Whether a file filter spells out a name that is ignored."""
+        if pattern is None or self.is_file:
+            return False
+        rules = read_rules(self.start)
+        scope = self.scope if rules is None else IgnoreScope(rules, len(self.prefix), self.scope)
+        if scope is None:
+            return False
+        folders, _ = pattern.split_folder()
+        path = self.prefix + "/".join(folders)
+        if folders and (is_ignored_place(scope, path) or _is_ignored(scope, self.prefix, folders)):
+            return True
+        names = pattern.literal_names
+        return any(scope.ignores(self.prefix + n, n, folder=folder) for n in names for folder in (True, False))
+
+
+@contextmanager
+def open_place(roots: Roots, path: str) -> Iterator[Place]:
+    """Open where a search starts, judged by what was opened.
+
+    Raises:
+        ToolError: `not_found`, `access_denied`, `not_a_file` (a FIFO, a device), `invalid_arguments`, `io_error`.
+    """
+    with open_judged(roots, path) as judged:
+        if not judged.is_directory and not judged.is_file:
+            raise refuse_special(judged, "searched")
+        real, is_file = judged.path.real, judged.is_file
+        root, shown = _root_of(roots, real, is_file=is_file)
+        descriptors = [os.open(root, OPEN_FOLDER)]
+        try:
+            start = judged.descriptor if is_file else judged.reopen(OPEN_FOLDER & ~os.O_NOFOLLOW)
+            if not is_file:
+                descriptors.append(start)
+            tail = real[len(root.rstrip("/")) + 1 :]
+            inner = tuple(tail.split("/")) if tail else ()
+            scope, ignored = _scope_above(descriptors[0], inner, is_file=is_file)
+            yield Place(descriptors[0], start, inner, is_file, shown, scope, ignored)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+def is_ignored_place(scope: IgnoreScope, path: str) -> bool:
+    """Whether everything inside a folder is ignored, as by `dist/*`."""
+    probe = f"{path}/{_NOBODY}" if path else _NOBODY
+    return all(scope.ignores(probe, _NOBODY, folder=folder) for folder in (True, False))
+
+
+def _root_of(roots: Roots, real: str, *, is_file: bool) -> tuple[str, str]:
+    for root in roots.roots:
+        if real == root or real.startswith(root.rstrip("/") + "/"):
+            return root, "" if root == roots.root else root.rstrip("/") + "/"
+    folder = os.path.dirname(real) if is_file else real
+    return folder, folder.rstrip("/") + "/"
+
+
+def _scope_above(root: int, inner: tuple[str, ...], *, is_file: bool) -> tuple[IgnoreScope | None, bool]:
+    """The rules of the folders above the start, and whether they ignore it."""
+    scope: IgnoreScope | None = None
+    prefix, ignored = "", False
+    for index, name in enumerate(inner):
+        scope = _with_rules_of(root, inner[:index], prefix, scope)
+        last = index == len(inner) - 1
+        if scope is not None and scope.ignores(prefix + name, name, folder=not (last and is_file)):
+            ignored = True
+        prefix += f"{name}/"
+    if scope is not None and inner and not is_file and not ignored:
+        ignored = is_ignored_place(scope, prefix.rstrip("/"))
+    return scope, ignored
+
+
+def _with_rules_of(root: int, parts: tuple[str, ...], prefix: str, scope: IgnoreScope | None) -> IgnoreScope | None:
+    try:
+        folder = open_below(root, parts, OPEN_FOLDER) if parts else os.dup(root)
+    except OSError:  # swapped or gone: the search itself will say so
+        return scope
+    try:
+        rules = read_rules(folder)
+    finally:
+        os.close(folder)
+    return scope if rules is None else IgnoreScope(rules, len(prefix), scope)
+
+
+def _is_ignored(scope: IgnoreScope, prefix: str, folders: tuple[str, ...]) -> bool:
+    for name in folders:
+        if scope.ignores(prefix + name, name, folder=True):
+            return True
+        prefix += f"{name}/"
+    return False
+
+
+class Judge:
+    """Whether reported files are still regular files inside the root, no link on the way to them.
+
+    Files of one folder in a row cost one system call each.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._folder: tuple[str, ...] = ()
+        self._descriptor: int | None = root
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._leave()
+
+    def is_file(self, path: str) -> bool:
+        """Judge one path from the root."""
+        *folders, name = path.split("/")
+        if tuple(folders) != self._folder:
+            self._enter(tuple(folders))
+        if self._descriptor is None:
+            return False
+        try:
+            return stat.S_ISREG(os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mode)
+        except (OSError, ValueError):
+            return False
+
+    def _enter(self, folders: tuple[str, ...]) -> None:
+        self._leave()
+        self._folder = folders
+        if not folders:
+            return
+        self._descriptor = None
+        if not {"", ".", ".."}.intersection(folders):
+            try:
+                self._descriptor = open_below(self._root, folders, _O_PATH | os.O_DIRECTORY)
+            except OSError:
+                return
+
+    def _leave(self) -> None:
+        if self._descriptor is not None and self._descriptor != self._root:
+            os.close(self._descriptor)
+        self._descriptor = self._root
+        self._folder = ()
