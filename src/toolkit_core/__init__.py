@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from toolkit_core.factories import Arguments, function_tool, model_tool, port_tool, schema_tool
     from toolkit_core.ports.ask import Answer, Ask, Option, Question
     from toolkit_core.ports.files import Files, Resolved
+    from toolkit_core.ports.ledger import Ledger, LedgerEntry
     from toolkit_core.result import ImageBlock, TextBlock, ToolResult
     from toolkit_core.tool import Tool, ToolSet
 
@@ -30,6 +31,7 @@ _NAMES: Final = {
     "factories": "Arguments function_tool model_tool port_tool schema_tool",
     "ports.ask": "Answer Ask Option Question",
     "ports.files": "Files Resolved",
+    "ports.ledger": "Ledger LedgerEntry",
     "result": "ImageBlock TextBlock ToolResult",
     "tool": "Tool ToolSet",
 }
@@ -61,6 +63,8 @@ __all__ = [  # noqa: RUF022 - in the order of the modules above
     "Question",
     "Files",
     "Resolved",
+    "Ledger",
+    "LedgerEntry",
     "ImageBlock",
     "TextBlock",
     "ToolResult",

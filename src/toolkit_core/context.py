@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolkit_core.limits import PROGRESS_INTERVAL_SECONDS, PROGRESS_TEXT_CHARS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toolkit_core.ports.ask import Ask
     from toolkit_core.ports.catalog import Catalog
     from toolkit_core.ports.ledger import Ledger
@@ -48,6 +49,7 @@ class ToolContext:
         progress: Who hears of progress; called from the event loop, at most 10 times a second.
         ledger: Where the call is recorded.
         catalog: Where deferred tools are looked up.
+        trace_content: Whether spans carry arguments and results.
         approved_subject: The subject that a person or a policy approved; a call whose subject has
             become another is refused.
     """
@@ -60,6 +62,7 @@ class ToolContext:
     ledger: Ledger | None = None
     catalog: Catalog | None = None
     approved_subject: str | None = None
+    trace_content: bool = False
 
     @property
     def session(self) -> str:
@@ -79,6 +82,7 @@ class ToolContext:
             ask=self.ask or surroundings.ask,
             ledger=self.ledger or surroundings.ledger,
             catalog=self.catalog or surroundings.catalog,
+            trace_content=self.trace_content or surroundings.trace_content,
         )
 
 

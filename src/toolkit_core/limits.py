@@ -159,6 +159,9 @@ WINDOW_LINE_CHARS: Final = 2_000
 RECALL_CHARS: Final = 29_000
 """A recalled part with its note stays within the window, so that it is never cut a second time."""
 
+LEDGER_PARTIAL_CHARS: Final = 65_536
+"""Output of a cancelled call that is kept for the ledger, a stream: its end, which says where it stood."""
+
 CATALOG_SESSIONS: Final = 1_000
 """Sessions whose loaded tools are remembered; the one used longest ago goes first."""
 
@@ -429,11 +432,17 @@ COMMAND_END_MARGIN_SECONDS: Final = 15.0
 SUPERVISOR_STOP_SECONDS: Final = 5.0
 """Ending an idle supervisor takes milliseconds."""
 
-FLOOD_BYTES: Final = 1_048_576
-"""From here on a stream is dropped in the middle anyway, and only speed matters."""
+FLOOD_BYTES: Final = 2_097_152
+"""Twice what is kept: from here on the stream is dropped in the middle, and a thread of its own empties it."""
+
+FLOOD_PAUSE_SECONDS: Final = 0.00001
+"""After a small read of a flood: the writer's small pieces gather instead of waking the reader for each."""
 
 PIPE_BYTES: Final = 1_048_576
-"""The largest pipe an unprivileged process may ask for (/proc/sys/fs/pipe-max-size), and the size of a read."""
+"""A flood's pipe: the largest that an unprivileged process may ask for (/proc/sys/fs/pipe-max-size)."""
+
+READ_BYTES: Final = 131072
+"""One read: longer ones stay neither in the cache nor under the event loop's 0.1 ms."""
 
 SCRATCH_SESSIONS_MAX: Final = 64
 """Scratch folders at once; the longest unused session's is removed first."""

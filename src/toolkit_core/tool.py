@@ -7,18 +7,19 @@ import itertools
 import json
 import logging
 import re
-import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic, Protocol, Self, cast, overload
 
 from toolkit_core.context import NO_CONTEXT, ProgressThrottle, ToolContext
 from toolkit_core.effects import Claims, Effects
 from toolkit_core.errors import ErrorInfo, Suspended, ToolError
 from toolkit_core.limits import DESCRIPTION_MAX_CHARS, NAME_PATTERN
-from toolkit_core.ports.ledger import LedgerEntry, Outcome
+from toolkit_core.recording import recorded
 from toolkit_core.result import DataT, TextBlock, ToolResult
 from toolkit_core.schema import encodable, plain_json
+from toolkit_core.telemetry import call_span, tracing
 
 _log = logging.getLogger("toolkit_core")
 
@@ -147,18 +148,36 @@ class Tool(Generic[DataT]):
             Suspended: A port unwound the call, and the framework will replay it.
             KeyboardInterrupt: As ever.
         """
+        if self.surroundings is not NO_CONTEXT:
+            context = context.within(self.surroundings)
+        if tracing() is None:
+            return await self._observed(arguments, context)
+        with call_span(self.name, self.effects, arguments, context) as span:
+            result = await self._observed(arguments, span.context)
+            span.ended(result)
+            return result
+
+    async def _observed(self, arguments: object, context: ToolContext) -> ToolResult[DataT]:
+        """The call with its progress throttled and, where there is a ledger, recorded."""
         throttle = ProgressThrottle(context.progress) if context.progress is not None else None
         if throttle is not None:
             context = replace(context, progress=throttle)
-        if self.surroundings is not NO_CONTEXT:
-            context = context.within(self.surroundings)
-        if context.ledger is None:
-            return await self._call(arguments, context, throttle)
-        return await self._recorded(arguments, context, throttle)
+        try:
+            if context.ledger is None:
+                return await self._enveloped(arguments, context)
+            return await recorded(
+                partial(self._enveloped, arguments),
+                tool=self.name,
+                effects=self.effects,
+                arguments=arguments,
+                context=context,
+                ledger=context.ledger,
+            )
+        finally:
+            if throttle is not None:
+                throttle.flush()
 
-    async def _call(
-        self, arguments: object, context: ToolContext, throttle: ProgressThrottle | None
-    ) -> ToolResult[DataT]:
+    async def _enveloped(self, arguments: object, context: ToolContext) -> ToolResult[DataT]:
         try:
             return self._envelope(await self._run(arguments, context))
         except ToolError as e:
@@ -169,9 +188,6 @@ class Tool(Generic[DataT]):
                 raise
             _log.exception("the tool %s failed inside", self.name)
             return ToolResult.failure(_internal(e))
-        finally:
-            if throttle is not None:
-                throttle.flush()
 
     async def _run(self, arguments: object, context: ToolContext) -> object:
         work = self.work
@@ -219,43 +235,6 @@ class Tool(Generic[DataT]):
         info = error.info
         info = replace(info, message=encodable(info.message), hint=encodable(info.hint))
         return ToolResult.failure(info, detail=encodable(error.detail), data=error.data)
-
-    async def _recorded(
-        self, arguments: object, context: ToolContext, throttle: ProgressThrottle | None
-    ) -> ToolResult[DataT]:
-        started_at, clock = time.time(), time.monotonic()
-        try:
-            result = await self._call(arguments, context, throttle)
-        except BaseException as e:
-            outcome: Outcome = "suspended" if isinstance(e, Suspended) else "cancelled"
-            await _record(self._entry(arguments, context, outcome, None, started_at, time.monotonic() - clock), context)
-            raise
-        outcome = "error" if result.is_error else "ok"
-        entry = self._entry(arguments, context, outcome, result, started_at, time.monotonic() - clock)
-        entry_id = await _record(entry, context)
-        return result if entry_id is None else replace(result, entry_id=entry_id)
-
-    def _entry(
-        self,
-        arguments: object,
-        context: ToolContext,
-        outcome: Outcome,
-        result: ToolResult[DataT] | None,
-        started_at: float,
-        duration: float,
-    ) -> LedgerEntry:
-        return LedgerEntry(
-            session_id=context.session,
-            call_id=context.call_id or "",
-            tool=self.name,
-            arguments=_recordable(arguments),
-            outcome=outcome,
-            result=None if result is None else result.to_dict(include_images=True),
-            started_at=started_at,
-            duration_seconds=duration,
-            risk=self.effects.risk if self.effects is not None else "",
-            traceparent=context.traceparent or "",
-        )
 
     async def subject(self, arguments: object) -> str:
         """The string that a rule matches, "" where the tool names none. Raises `ToolError` for bad arguments."""
@@ -426,14 +405,6 @@ def _json_text(plain: Any) -> str:
     return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
 
-def _recordable(arguments: object) -> dict[str, Any]:
-    try:
-        plain = plain_json(arguments)
-    except TypeError:
-        return {"unrecordable": type(arguments).__name__}
-    return cast("dict[str, Any]", plain) if isinstance(plain, dict) else {"arguments": plain}
-
-
 def _internal(e: BaseException) -> ErrorInfo:
     return ErrorInfo(
         "internal",
@@ -453,15 +424,6 @@ def _holds_interrupt(e: BaseException) -> bool:
 def _cancellation_was_requested() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-async def _record(entry: LedgerEntry, context: ToolContext) -> str | None:
-    assert context.ledger is not None  # noqa: S101 - for the type checker
-    try:
-        return await context.ledger.record(entry)
-    except Exception:  # noqa: BLE001 - a ledger that fails never fails the call
-        _log.exception("the ledger did not record a call of %s", entry.tool)
-        return None
 
 
 def _copy_json(value: Any) -> Any:
