@@ -45,9 +45,8 @@ async def double(n: int) -> int:
 
 async def test_a_call_is_recorded_whole_with_its_surroundings() -> None:
     book = Book()
-    context = ToolContext(
-        session_id="s", call_id="c", traceparent="00-" + "1" * 32 + "-" + "2" * 16 + "-01", ledger=book
-    )
+    trace = f"00-{'1' * 32}-{'2' * 16}-01"
+    context = ToolContext(session_id="s", call_id="c", traceparent=trace, ledger=book)
     result = await double.call({"n": "4"}, context)
 
     [entry] = book.entries
