@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables import RunnableConfig
 
 from toolkit_core.context import Progress, ToolContext
+from toolkit_langchain._notes import notes_for
 from toolkit_langchain.ask import InterruptAsk, answerable
 
 if TYPE_CHECKING:
@@ -23,11 +24,6 @@ _log = logging.getLogger("toolkit_langchain")
 
 Session = str | Callable[[RunnableConfig], str | None] | None
 """A fixed session id, or a function of the run's config; None: the thread's id."""
-
-approved_subject: contextvars.ContextVar[tuple[str, str] | None] = contextvars.ContextVar(
-    "toolkit_approved_subject", default=None
-)
-"""Call id and the subject that a policy or a person approved; the middleware sets it around a call."""
 
 
 @dataclass(frozen=True)
@@ -49,23 +45,26 @@ class Surroundings:
     recall: bool = False
 
 
-def tool_context(tool: Tool[Any], around: Surroundings, config: RunnableConfig, *, call_id: str | None) -> ToolContext:
+def tool_context(
+    tool: Tool[Any],
+    around: Surroundings,
+    config: RunnableConfig,
+    *,
+    call_id: str | None,
+    approved_subject: str | None = None,
+) -> ToolContext:
     """The context of one call. A port that the tool's own set was given stands before LangGraph's interrupt."""
+    notes = notes_for(call_id)
     pausing = tool.surroundings.ask is None and answerable(config)
     return ToolContext(
         session_id=session_id(around.session, config),
         call_id=call_id,
         ask=InterruptAsk(tool.name, call_id or "") if pausing else None,
         progress=_progress_listener(tool.name, call_id),
-        ledger=around.ledger,
-        catalog=around.catalog,
-        approved_subject=_approved(call_id),
+        ledger=around.ledger or notes.ledger,
+        catalog=around.catalog or notes.catalog,
+        approved_subject=approved_subject or notes.approved_subject,
     )
-
-
-def _approved(call_id: str | None) -> str | None:
-    approved = approved_subject.get()
-    return approved[1] if approved is not None and approved[0] == call_id else None
 
 
 def session_id(session: Session, config: RunnableConfig) -> str | None:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 from toolkit_core.errors import ErrorInfo
 from toolkit_core.limits import ARTIFACT_LEDGER_CHARS, ARTIFACT_STRING_CHARS
 from toolkit_core.output_window import bounded
+from toolkit_core.ports.ledger import SupportsShown
 from toolkit_core.result import ImageBlock, TextBlock, ToolResult
 
 if TYPE_CHECKING:
     from toolkit_core.output_window import Window
+    from toolkit_core.ports.ledger import Ledger
 
 _log = logging.getLogger("toolkit_langchain")
 
@@ -41,6 +43,20 @@ def message_content(result: ToolResult[Any], window: Window | None, *, recall: b
 def windowed(text: str, window: Window | None, recall_id: str | None = None) -> str:
     """The text within the window, whole without one."""
     return text if window is None else window.apply(text, recall_id=recall_id)
+
+
+async def note_shown(result: ToolResult[Any], window: Window | None, ledger: Ledger | None) -> None:
+    """Let a ledger that keeps it know what the model read, where that is not the whole."""
+    if result.entry_id is None or not isinstance(ledger, SupportsShown):
+        return
+    whole = result.text
+    text = windowed(whole, window, result.entry_id)
+    if text == whole:
+        return
+    try:
+        await ledger.shown(result.entry_id, text)
+    except Exception:  # noqa: BLE001 - a ledger that fails never fails the call
+        _log.exception("the ledger did not keep what was shown of %s", result.entry_id)
 
 
 def artifact(result: ToolResult[Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig  # LangChain finds the parameter by this annotation
 from langchain_core.tools import BaseTool
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 from typing_extensions import override
 
 from toolkit_core.errors import Suspended
@@ -20,11 +20,12 @@ from toolkit_core.limits import SHOWN_ARGUMENT_DEPTH, SHOWN_INTEGER_BITS
 from toolkit_core.output_window import DEFAULT_WINDOW, Window
 from toolkit_core.tool import Tool
 from toolkit_langchain._context import Session, Surroundings, tool_context
-from toolkit_langchain._message import artifact, message_content, presentable
+from toolkit_langchain._message import artifact, message_content, note_shown, presentable
 
 if TYPE_CHECKING:
     from toolkit_core.ports.ledger import Ledger
     from toolkit_core.result import ToolResult
+    from toolkit_langchain.approvals import ApprovalGate, RequestMemory
 
 __all__ = ["ToolkitTool", "to_langchain"]
 
@@ -54,6 +55,7 @@ class ToolkitTool(BaseTool):
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     core: Any = Field(exclude=True, repr=False)
     around: Any = Field(exclude=True, repr=False)
+    _gate: ApprovalGate | None = PrivateAttr(default=None)
 
     @property
     def args(self) -> dict[str, Any]:
@@ -109,14 +111,34 @@ class ToolkitTool(BaseTool):
         _under_way.set(None)  # a tool that this one calls directly must not take it for its own
         return call if call is not None and call.tool is self else _Call(self, tool_args, None)
 
+    def bind_gate(self, gate: ApprovalGate) -> None:
+        """Hold every later call to what a person approved and the policy allows."""
+        self._gate = gate
+
+    @property
+    def approvals(self) -> RequestMemory | None:
+        """What LangChain's own middleware put before a person of this tool's calls."""
+        return None if self._gate is None else self._gate.memory
+
     async def _answer(self, call: _Call, config: RunnableConfig) -> tuple[Any, dict[str, Any]]:
-        core = cast("Tool[Any]", self.core)
-        around = cast("Surroundings", self.around)
+        core, around = cast("Tool[Any]", self.core), cast("Surroundings", self.around)
+        refusal, subject = await self._held(call, config)
+        if refusal is not None:
+            return self._output(presentable(refusal, self.name), around, call.id)
         try:
-            result = await core.call(call.arguments, tool_context(core, around, config, call_id=call.id))
+            context = tool_context(core, around, config, call_id=call.id, approved_subject=subject)
+            result = await core.call(call.arguments, context)
         except Suspended as e:
             raise e.original from None
-        return self._output(presentable(result, self.name), around, call.id)
+        result = presentable(result, self.name)
+        await note_shown(result, around.window, context.ledger or core.surroundings.ledger)
+        return self._output(result, around, call.id)
+
+    async def _held(self, call: _Call, config: RunnableConfig) -> tuple[ToolResult[Any] | None, str | None]:
+        if self._gate is None or call.id is None:
+            return None, None
+        thread = str(config.get("configurable", {}).get("thread_id", ""))
+        return await self._gate.check(self.core, call.arguments, thread=thread, call_id=call.id)
 
     def _output(self, result: ToolResult[Any], around: Surroundings, call_id: str | None) -> tuple[Any, dict[str, Any]]:
         content, envelope = message_content(result, around.window, recall=around.recall), artifact(result)

@@ -37,7 +37,7 @@ def question_payload(question: Question, *, tool: str, call_id: str) -> dict[str
     """What the person's side sees of a question: plain JSON."""
     return {
         "type": "question",
-        "id": f"{call_id}:{question.id}",
+        "id": question.id if question.id.startswith(call_id) else f"{call_id}:{question.id}",
         "tool": tool,
         "tool_call_id": call_id,
         "question": question.question,

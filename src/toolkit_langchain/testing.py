@@ -83,7 +83,8 @@ class ScriptedModel(BaseChatModel):
     _call_number: itertools.count[int] = PrivateAttr(default_factory=lambda: itertools.count(1))
 
     def __init__(self, turns: Sequence[Turn] = (), **options: Any) -> None:
-        super().__init__(**{**options, "turns": list(turns)})
+        fields: dict[str, Any] = {**options, "turns": list(turns)}
+        super().__init__(**fields)
 
     @property
     def _llm_type(self) -> str:
