@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import stat
 import time
@@ -19,9 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit_core.host.bubblewrap.arguments import within
-from toolkit_core.host.bubblewrap.quarantine import sweep
+from toolkit_core.host.bubblewrap.quarantine import Swept, sweep
 from toolkit_core.host.bubblewrap.trust import Survey, survey
 
+_log = logging.getLogger("toolkit_core")
 _FOLDER_NAME = "toolkit-core-sandbox"
 
 
@@ -79,21 +81,21 @@ class Record:
     def __init__(self, state: str, root: str) -> None:
         self._root = root
         name = hashlib.sha256(os.fsencode(root)).hexdigest()[:20]
-        self._folder = os.path.join(state, name)
+        self._state = state
+        self._file = os.path.join(state, f"{name}.json")
+        # A few locks for all workspaces: a lock's file can never be removed safely.
+        self._lock = os.path.join(state, f"lock-{name[0]}")
+        self._quarantine = os.path.join(state, "quarantine", name)
 
     @contextlib.contextmanager
     def _locked(self) -> Generator[None]:
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        descriptor = os.open(os.path.join(self._folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.makedirs(self._state, mode=0o700, exist_ok=True)
+        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
             os.close(descriptor)
-
-    @property
-    def _file(self) -> str:
-        return os.path.join(self._folder, "running.json")
 
     def _read(self) -> tuple[list[dict[str, Any]], Survey | None]:
         try:
@@ -117,7 +119,7 @@ class Record:
 
     def _place(self, token: str) -> str:
         moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        return os.path.join(self._folder, "quarantine", f"{moment}-{token[:12]}")
+        return os.path.join(self._quarantine, f"{moment}-{token[:12]}")
 
     def begin(self) -> Run:
         """Record a command that is about to start. Raises OSError where the record cannot be kept."""
@@ -138,12 +140,14 @@ class Record:
     def end(self, run: Run) -> str:
         """Sweep after a command whose processes are dead; returns the note."""
         place = self._place(run.token)
+        swept: Swept | None = None
         try:
             with self._locked():
                 swept = sweep(run.survey, place)
                 runs, before = self._read()
                 self._write([other for other in runs if other["token"] != run.token], before or run.survey)
         except OSError:
-            # The record's folder is full or gone: the workspace is swept all the same.
+            _log.warning("the record of commands in %s could not be changed", self._root, exc_info=True)
+        if swept is None:  # without the lock it is swept all the same
             swept = sweep(run.survey, place)
         return " ".join(part for part in (run.recovered, swept.note(place)) if part)

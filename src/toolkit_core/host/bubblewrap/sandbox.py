@@ -20,7 +20,7 @@ from toolkit_core.host.bubblewrap.confine import (
     limit_prefix,
 )
 from toolkit_core.host.bubblewrap.confined_run import ConfinedRun, begin_all, end_all
-from toolkit_core.host.bubblewrap.probe import Probe, find_program, machine_filter, probe
+from toolkit_core.host.bubblewrap.probing import Probe, find_program, machine_filter, probe
 from toolkit_core.host.bubblewrap.runs import Record, Run, state_folder
 from toolkit_core.host.bubblewrap.trust import plain, survey
 from toolkit_core.ports.sandbox import Filesystem, Invocation
