@@ -203,6 +203,9 @@ IGNORE_FILE_MAX_BYTES: Final = 1_048_576
 SEARCH_SORT_SLACK_ROWS: Final = 2000
 """Rows read past the limit before the parallel search is given up for one in order of path, which costs more."""
 
+SEARCH_ROWS_A_TURN: Final = 500
+"""Rows put into words before the event loop is let in: a millisecond or two."""
+
 SEARCH_STDERR_BYTES: Final = 65_536
 """What is kept of the engine's complaints; each line is counted, one is shown."""
 
@@ -435,13 +438,13 @@ SUPERVISOR_STOP_SECONDS: Final = 5.0
 FLOOD_BYTES: Final = 2_097_152
 """Twice what is kept: from here on the stream is dropped in the middle, and a thread of its own empties it."""
 
-FLOOD_PAUSE_SECONDS: Final = 0.00001
+FLOOD_PAUSE_SECONDS: Final = 0.0001
 """After a small read of a flood: the writer's small pieces gather instead of waking the reader for each."""
 
 PIPE_BYTES: Final = 1_048_576
 """A flood's pipe: the largest that an unprivileged process may ask for (/proc/sys/fs/pipe-max-size)."""
 
-READ_BYTES: Final = 131072
+READ_BYTES: Final = 262_144
 """One read: longer ones stay neither in the cache nor under the event loop's 0.1 ms."""
 
 SCRATCH_SESSIONS_MAX: Final = 64
@@ -478,3 +481,32 @@ commonest leak. PATH and the toolchains' homes make the machine's programs work,
 
 ENVIRONMENT_ALLOWED_PREFIXES: Final = ("LC_", "XDG_")
 """Locale and the desktop's folder names."""
+
+# --- stores ------------------------------------------------------------------------------------------
+
+SQLITE_BUSY_SECONDS: Final = 5.0
+"""How long a writer waits for another process's transaction, which takes milliseconds."""
+
+LEDGER_MAX_BYTES: Final = 1024 * 1024 * 1024
+"""Content a ledger keeps; a day of work of one agent is some tens of MiB."""
+
+LEDGER_PAGE_ENTRIES: Final = 1_000
+"""Rows read in one transaction, so that a reader of a long ledger never keeps writers waiting."""
+
+REDACTED_MIN_CHARS: Final = 6
+"""A shorter value of a variable named KEY or TOKEN is hardly a secret and would blank ordinary text."""
+
+BACKEND_BINARY_MAX_BYTES: Final = 512_000
+"""deepagents' published sandbox tests expect binary previews to end here."""
+
+BACKEND_PAGE_MAX_BYTES: Final = 1_048_576
+"""One page of a read; deepagents itself cuts what its model sees far below."""
+
+BACKEND_SCAN_MAX_BYTES: Final = 536_870_912
+"""How far a page is looked for, as read_file scans (512 MiB)."""
+
+BACKEND_FILE_MAX_BYTES: Final = 268_435_456
+"""Downloads are held in memory whole; 256 MiB is more than any checkpointed artifact."""
+
+BACKEND_RESULTS_MAX: Final = 10_000
+"""Rows of one glob or grep; deepagents asks for 1,000 matches at most by default."""

@@ -1,0 +1,55 @@
+"""Secrets out of what is kept."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
+
+from toolkit_core.limits import REDACTED_MIN_CHARS
+
+_SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+
+REDACTED: Final = "[redacted]"
+
+
+class Redaction:
+    """Replaces the values of environment variables whose name says KEY, TOKEN, SECRET or PASSWORD.
+
+    The environment is looked at anew each time, so that a key that was set later is known too. Values shorter
+    than 6 characters are left: they would blank ordinary text.
+
+    Args:
+        secrets: Further values to replace, of any length.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._given = tuple(secret for secret in secrets if secret)
+
+    def __call__(self, value: Any) -> Any:
+        """The plain JSON value with every secret replaced, in keys too."""
+        secrets = self._secrets()
+        if not secrets:
+            return value
+        longest_first = sorted(secrets, key=len, reverse=True)
+        return _replaced(value, re.compile("|".join(map(re.escape, longest_first))))
+
+    def _secrets(self) -> set[str]:
+        named = {
+            value
+            for name, value in os.environ.items()
+            if len(value) >= REDACTED_MIN_CHARS and _SECRET_NAME.search(name)
+        }
+        return named.union(self._given)
+
+
+def _replaced(value: Any, secrets: re.Pattern[str]) -> Any:
+    if isinstance(value, str):
+        return secrets.sub(REDACTED, value)
+    if isinstance(value, Mapping):
+        items = cast("Mapping[str, Any]", value).items()
+        return {secrets.sub(REDACTED, key): _replaced(item, secrets) for key, item in items}
+    if isinstance(value, list):
+        return [_replaced(item, secrets) for item in cast("list[Any]", value)]
+    return value
