@@ -6,7 +6,7 @@ import json
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolkit_core.errors import ToolError
 from toolkit_core.host.redaction import Redaction
