@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolkit_core.cleanup import finish
-from toolkit_core.host import supervisor
 from toolkit_core.host.drain import Drain, HeadAndTail, Kept
-from toolkit_core.limits import COMMAND_DRAIN_SECONDS, PIPE_BYTES
+from toolkit_core.host.launch import start
+from toolkit_core.limits import COMMAND_DRAIN_SECONDS
 
 if TYPE_CHECKING:
     from toolkit_core.host.supervised import Ending, Spec, Supervised
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 OnOutput = Callable[["StreamName", bytes], None]
 
-_F_SETPIPE_SZ = 1031  # linux/fcntl.h; fcntl.F_SETPIPE_SZ only where Python was built on Linux
 _log = logging.getLogger("toolkit_core")
 
 
@@ -36,12 +35,18 @@ class Execution:
     output_complete: bool
 
 
-async def execute(spec: Spec, *, max_bytes: int, on_output: OnOutput | None) -> Execution:
+async def execute(spec: Spec, *, max_bytes: int, on_output: OnOutput | None, running: set[Supervised]) -> Execution:
     """Run a program to its end. Cancelled, it leaves nothing of it behind, then raises.
 
+    Args:
+        spec: What to run; its outputs are added here.
+        max_bytes: Kept of each stream.
+        on_output: Hears of output as it comes.
+        running: Holds the command while it runs.
+
     Raises:
-        StartFailed: The system refused; nothing ran.
-        SupervisorLost: Nobody could keep it.
+        StartError: The system refused; nothing ran.
+        SupervisorLostError: Nobody could keep it.
         OSError: This process is out of descriptors.
     """
     with _closing() as ours:
@@ -49,7 +54,8 @@ async def execute(spec: Spec, *, max_bytes: int, on_output: OnOutput | None) -> 
             out = _pipe(ours, theirs)
             err = _pipe(ours, theirs)
             spec = replace(spec, descriptors={**spec.descriptors, 1: theirs[0], 2: theirs[1]})
-            command = await supervisor.start(spec)
+            command = await start(spec)
+        running.add(command)
         streams = _Streams(max_bytes, on_output)
         try:
             streams.open("stdout", out)
@@ -61,6 +67,7 @@ async def execute(spec: Spec, *, max_bytes: int, on_output: OnOutput | None) -> 
             await finish(_end(command))
             raise
         finally:
+            running.discard(command)
             streams.close()
             command.close()
     return Execution(ending, streams.kept("stdout"), streams.kept("stderr"), complete)
@@ -75,26 +82,20 @@ class _Streams:
     """Both outputs of a command on their way in."""
 
     def __init__(self, max_bytes: int, on_output: OnOutput | None) -> None:
-        self._kept: dict[str, HeadAndTail] = {"stdout": HeadAndTail(max_bytes), "stderr": HeadAndTail(max_bytes)}
+        self._kept = {"stdout": HeadAndTail(max_bytes), "stderr": HeadAndTail(max_bytes)}
         self._on_output = on_output
         self._drains: list[Drain] = []
 
     def open(self, name: StreamName, descriptor: int) -> None:
-        keep = self._kept[name].add
-
-        def take(chunk: memoryview) -> None:
-            keep(chunk)
-            if self._on_output is not None:
-                self._tell(name, bytes(chunk))
-
-        self._drains.append(Drain(descriptor, take if self._on_output is not None else keep))
+        listener = None if self._on_output is None else partial(self._tell, name)
+        self._drains.append(Drain(descriptor, self._kept[name], listener))
 
     def _tell(self, name: StreamName, chunk: bytes) -> None:
         if self._on_output is None:
             return
         try:
             self._on_output(name, chunk)
-        except Exception:  # a listener's fault must not fail the command
+        except Exception:  # noqa: BLE001 - a listener's fault must not fail the command
             self._on_output = None
             _log.exception("a listener for output failed; it is not called again for this command")
 
@@ -114,7 +115,7 @@ class _Streams:
 
 
 @contextlib.contextmanager
-def _closing() -> Iterator[list[int]]:
+def _closing() -> Generator[list[int]]:
     descriptors: list[int] = []
     try:
         yield descriptors
@@ -127,13 +128,11 @@ def _pipe(ours: list[int], theirs: list[int]) -> int:
     readable, writable = os.pipe()
     ours.append(readable)
     theirs.append(writable)
-    with contextlib.suppress(OSError):  # past /proc/sys/fs/pipe-user-pages-soft, or not Linux: the default does
-        fcntl.fcntl(writable, _F_SETPIPE_SZ, PIPE_BYTES)
     return readable
 
 
 @contextlib.contextmanager
-def readable_copies(contents: Mapping[int, bytes]) -> Iterator[dict[int, int]]:
+def readable_copies(contents: Mapping[int, bytes]) -> Generator[dict[int, int]]:
     """Number in the command -> an open descriptor that reads the bytes from offset 0."""
     with _closing() as opened:
         for content in contents.values():

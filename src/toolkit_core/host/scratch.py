@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from toolkit_core.host.supervisor import shared
 from toolkit_core.limits import SCRATCH_SESSIONS_MAX
@@ -27,7 +27,7 @@ class Scratch:
         self._process = os.getpid()
 
     @contextlib.contextmanager
-    def folder(self, session: str) -> Iterator[str]:
+    def folder(self, session: str) -> Generator[str]:
         """The session's folder, made on first use, kept at least as long as the block runs. Raises OSError."""
         with self._lock:
             self._forget_parents()

@@ -80,7 +80,7 @@ class Supervised(Protocol):
         ...
 
 
-class StartFailed(OSError):
+class StartError(OSError):
     """The system refused to start it; nothing ran. `step` says at what."""
 
     def __init__(self, number: int, reason: str, step: Step) -> None:
@@ -88,5 +88,5 @@ class StartFailed(OSError):
         self.step: Step = step
 
 
-class SupervisorLost(Exception):
+class SupervisorLostError(Exception):
     """There is no supervisor, or it does not answer; the text says why."""

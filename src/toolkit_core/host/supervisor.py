@@ -11,7 +11,6 @@ import asyncio
 import atexit
 import contextlib
 import errno
-import itertools
 import math
 import os
 import socket
@@ -24,11 +23,11 @@ from typing import Final
 
 from toolkit_core.cleanup import finish
 from toolkit_core.host._native import supervision
-from toolkit_core.host.supervised import Ending, Spec, StartFailed, Step, SupervisorLost
+from toolkit_core.host.supervised import Ending, Spec, StartError, Step, SupervisorLostError
 from toolkit_core.limits import COMMAND_END_MARGIN_SECONDS, COMMAND_START_SECONDS, SUPERVISOR_STOP_SECONDS
 
 _PROGRAM: Final = os.path.join(os.path.dirname(supervision.__file__), "supervisor_program.py")
-_STEPS: Final[dict[int, Step]] = {supervision.CHDIR: "chdir", supervision.EXEC: "exec", supervision.FORK: "fork"}
+_STEPS: Final[dict[int, Step]] = {supervision.CHDIR: "chdir", supervision.EXEC: "exec"}
 _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH")
 _RETRY_SECONDS: Final = 0.005
 
@@ -46,53 +45,40 @@ def _interpreter() -> str | None:
 
 
 class _Link:
-    """One supervisor process and the socket to it."""
+    """One supervisor process and the sockets to it."""
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._work, work = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._link, link = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            self.process = _spawn(theirs)
+            self.process = _spawn(work, link)
         except OSError as e:
-            ours.close()
-            raise SupervisorLost(f"the supervisor process cannot be started: {e}") from e
+            self._close_sockets()
+            raise SupervisorLostError(f"the supervisor process cannot be started: {e}") from e
         finally:
-            theirs.close()
-        ours.setblocking(False)
-        self._socket = ours
-        self._serials = itertools.count(1)
+            work.close()
+            link.close()
+        self._work.setblocking(False)
+        self._link.setblocking(False)
         self.identity = _identity()
 
-    async def run(self, channel: socket.socket, descriptors: Sequence[int]) -> int:
-        """Hand a command's descriptors over; returns its serial number. Raises ConnectionError, nothing started."""
-        serial = next(self._serials)
-        message = supervision.SERIAL.pack(supervision.RUN, serial)
+    async def run(self, channel: socket.socket, descriptors: Sequence[int]) -> None:
+        """Hand a command's descriptors over. Raises ConnectionError, nothing started."""
         deadline = asyncio.get_running_loop().time() + COMMAND_START_SECONDS
-        while not self._send(message, [channel.fileno(), *descriptors]):
+        while not _send(self._work, supervision.RUN, [channel.fileno(), *descriptors]):
             if asyncio.get_running_loop().time() > deadline:
                 self.process.kill()
                 raise ConnectionAbortedError("the supervisor does not take commands; it was killed")
             await asyncio.sleep(_RETRY_SECONDS)
-        return serial
 
-    def say(self, message: bytes) -> None:
+    def say(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
         """Tell the supervisor something; nothing is said to a dead or deaf one."""
         with contextlib.suppress(ConnectionError):
-            self._send(message, [])
-
-    def _send(self, message: bytes, descriptors: list[int]) -> bool:
-        try:
-            socket.send_fds(self._socket, [message], descriptors)
-        except BlockingIOError:
-            return False
-        except OSError as e:
-            if e.errno in (errno.EBADF, errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN):
-                raise ConnectionAbortedError("the supervisor is gone") from e
-            raise
-        return True
+            _send(self._link, message, list(descriptors))
 
     def close(self) -> None:
         """Let it end everything and itself; killed when it takes too long."""
-        self._socket.close()
+        self._close_sockets()
         try:
             self.process.wait(SUPERVISOR_STOP_SECONDS)
         except subprocess.TimeoutExpired:
@@ -101,17 +87,34 @@ class _Link:
 
     def forget(self) -> None:
         """In a forked child: it is the parent's."""
-        self._socket.close()
+        self._close_sockets()
         self.process.returncode = 0
 
+    def _close_sockets(self) -> None:
+        self._work.close()
+        self._link.close()
 
-def _spawn(link: socket.socket) -> subprocess.Popen[bytes]:
+
+def _send(to: socket.socket, message: bytes, descriptors: list[int]) -> bool:
+    """Send a datagram; False when there is no room for it now."""
+    try:
+        socket.send_fds(to, [message], descriptors)
+    except BlockingIOError:
+        return False
+    except OSError as e:
+        if e.errno in (errno.EBADF, errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN):
+            raise ConnectionAbortedError("the supervisor is gone") from e
+        raise
+    return True
+
+
+def _spawn(work: socket.socket, link: socket.socket) -> subprocess.Popen[bytes]:
     interpreter = _interpreter()
     if interpreter is None:
-        raise SupervisorLost("this program is no Python interpreter that could run the supervisor")
+        raise SupervisorLostError("this program is no Python interpreter that could run the supervisor")
     owner = _own_pidfd()
     try:
-        words = [str(link.fileno()), str(os.getpid()), str(owner)]
+        words = [str(number) for number in (work.fileno(), link.fileno(), os.getpid(), owner)]
         return subprocess.Popen(  # noqa: S603 - our own interpreter and program, no shell
             [interpreter, "-I", "-S", _PROGRAM, *words],
             stdin=subprocess.DEVNULL,
@@ -120,7 +123,7 @@ def _spawn(link: socket.socket) -> subprocess.Popen[bytes]:
             cwd="/",
             env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
             start_new_session=True,
-            pass_fds=[link.fileno()] + [owner] * (owner >= 0),
+            pass_fds=[work.fileno(), link.fileno()] + [owner] * (owner >= 0),
         )
     finally:
         if owner >= 0:
@@ -215,17 +218,17 @@ async def start(spec: Spec) -> KeptCommand:
     """Start a command under a keeper.
 
     Raises:
-        StartFailed: The system refused; nothing ran.
-        SupervisorLost: No supervisor can be had, or it died before the command was seen to start.
+        StartError: The system refused; nothing ran.
+        SupervisorLostError: No supervisor can be had, or it died before the command was seen to start.
     """
     ours, theirs = socket.socketpair()
     with theirs:
         try:
-            link, serial = await _hand_over(theirs, list(spec.descriptors.values()))
+            link = await _hand_over(theirs, list(spec.descriptors.values()))
         except BaseException:
             ours.close()
             raise
-    command = KeptCommand(link, serial, ours, spec)
+    command = KeptCommand(link, ours, spec)
     try:
         await command.begin()
     except BaseException:
@@ -234,55 +237,61 @@ async def start(spec: Spec) -> KeptCommand:
     return command
 
 
-async def _hand_over(channel: socket.socket, descriptors: Sequence[int]) -> tuple[_Link, int]:
-    for last in (False, True):
-        link = shared.current() or await asyncio.to_thread(shared.ensure)
+async def _hand_over(channel: socket.socket, descriptors: Sequence[int]) -> _Link:
+    link = shared.current() or await asyncio.to_thread(shared.ensure)
+    try:
+        await link.run(channel, descriptors)
+    except ConnectionError:  # it was killed since, and nothing was started
+        link.process.kill()
+        link = await asyncio.to_thread(shared.ensure)
         try:
-            return link, await link.run(channel, descriptors)
-        except ConnectionError as e:  # it was killed since; nothing was started
-            if last:
-                raise SupervisorLost("the supervisor process was killed twice in a row") from e
-            link.process.kill()
-    raise AssertionError  # not reached
+            await link.run(channel, descriptors)
+        except ConnectionError as e:
+            raise SupervisorLostError("the supervisor process was killed twice in a row") from e
+    return link
 
 
 class KeptCommand:
     """A command under a keeper, seen from the event loop that started it."""
 
-    def __init__(self, link: _Link, serial: int, channel: socket.socket, spec: Spec) -> None:
+    def __init__(self, link: _Link, channel: socket.socket, spec: Spec) -> None:
         channel.setblocking(False)
-        self._link, self._serial, self._channel, self._spec = link, serial, channel, spec
+        self._link, self._channel, self._spec = link, channel, spec
         self._received = b""
-        self.pid = 0
+        self._keeper = 0
 
     async def begin(self) -> None:
         """Send the request and wait until the command runs."""
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(COMMAND_START_SECONDS):
-                await asyncio.get_running_loop().sock_sendall(self._channel, _request(self._spec).encode())
+                with contextlib.suppress(ConnectionError):
+                    await loop.sock_sendall(self._channel, _request(self._spec).encode())
                 record = await self._record()
         except TimeoutError as e:
             self._link.process.kill()
-            raise SupervisorLost("the supervisor does not answer; it was killed") from e
-        except ConnectionError:
-            record = None
-        if record is None or record[0] == supervision.DONE:
-            raise SupervisorLost("the supervisor process was killed; whether the command ran is not known")
+            raise SupervisorLostError("the supervisor does not answer; it was killed") from e
+        if record is None:
+            await self._settled()
+            raise SupervisorLostError("its keeper was killed at its start; whether the command ran is not known")
         kind, first, second, *_ = record
         if kind == supervision.FAILED:
-            raise StartFailed(first, os.strerror(first), _STEPS[second])
-        self.pid = first
+            raise StartError(first, os.strerror(first), _STEPS[second])
+        self._keeper = second
 
     async def ending(self) -> Ending:
-        """Wait until nothing of the command is left. A stopped or hung keeper is killed and replaced."""
+        """Wait until nothing of the command is left. A keeper that was stopped is killed at last."""
         limit = self._spec.timeout_seconds + self._spec.grace_seconds + COMMAND_END_MARGIN_SECONDS
-        for seconds, give_up in ((limit, self._kill_keeper), (COMMAND_END_MARGIN_SECONDS, self._link.process.kill)):
-            try:
-                async with asyncio.timeout(None if math.isinf(seconds) else seconds):
-                    return _ending(await self._record())
-            except TimeoutError:
-                give_up()
-        return Ending(lost="its supervisor did not answer and was killed")
+        try:
+            async with asyncio.timeout(None if math.isinf(limit) else limit):
+                record = await self._record()
+        except TimeoutError:
+            self._link.say(supervision.KEEPER.pack(supervision.KILL_KEEPER, self._keeper))
+            record = None
+        if record is not None:
+            return _ending(record)
+        await self._settled()
+        return Ending(lost="its keeper was killed")
 
     def terminate(self) -> None:
         """TERM to its whole tree, after the grace KILL."""
@@ -297,8 +306,9 @@ class KeptCommand:
         with contextlib.suppress(OSError):
             self._channel.shutdown(socket.SHUT_WR)  # for a keeper an order to kill, whatever it is doing
         try:
-            while await self._record() is not None:
-                pass
+            record = await self._record()
+            while record is not None and record[0] != supervision.DONE:
+                record = await self._record()
         finally:
             self.close()
 
@@ -310,10 +320,19 @@ class KeptCommand:
         with contextlib.suppress(OSError):
             self._channel.send(order)
 
-    def _kill_keeper(self) -> None:
-        self._link.say(supervision.SERIAL.pack(supervision.KILL_KEEPER, self._serial))
+    async def _settled(self) -> None:
+        """Wait until the supervisor has ended what a killed keeper left."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            self._link.say(supervision.KEEPER.pack(supervision.SETTLED, self._keeper), [theirs.fileno()])
+            theirs.close()
+            with contextlib.suppress(TimeoutError, ConnectionError):
+                async with asyncio.timeout(COMMAND_END_MARGIN_SECONDS):
+                    await asyncio.get_running_loop().sock_recv(ours, 1)
 
     async def _record(self) -> tuple[bytes, int, int, int, int] | None:
+        """The keeper's next record; None at the end of the channel."""
         loop = asyncio.get_running_loop()
         size = supervision.RECORD.size
         while len(self._received) < size:
@@ -341,13 +360,11 @@ def _request(spec: Spec) -> supervision.Request:
     )
 
 
-def _ending(record: tuple[bytes, int, int, int, int] | None) -> Ending:
-    if record is None:
-        return Ending(lost="its keeper and its supervisor were killed")
+def _ending(record: tuple[bytes, int, int, int, int]) -> Ending:
     _, status, flags, survivors, left = record
+    timed_out = bool(flags & supervision.TIMED_OUT)
     lost = "its supervisor was killed" if flags & supervision.LOST else ""
     if status == supervision.NO_STATUS:
-        return Ending(None, None, bool(flags & supervision.TIMED_OUT), survivors, left, lost)
+        return Ending(None, None, timed_out, survivors, left, lost)
     code = os.waitstatus_to_exitcode(status)
-    timed_out = bool(flags & supervision.TIMED_OUT)
     return Ending(code if code >= 0 else None, -code if code < 0 else None, timed_out, survivors, left, lost)

@@ -24,6 +24,8 @@ class CommandResult:
         survivors_killed: Processes it had left running, killed on return.
         duration_seconds: Wall time.
         note: What else the model must know (a quarantined file, say); may be empty.
+        stdout_cut_at: Where in `stdout` the dropped bytes were, an offset in bytes.
+        stderr_cut_at: The same for standard error.
     """
 
     exit_code: int | None
@@ -36,14 +38,17 @@ class CommandResult:
     survivors_killed: int = 0
     duration_seconds: float = 0.0
     note: str = ""
+    stdout_cut_at: int = 0
+    stderr_cut_at: int = 0
 
 
 class Commands(Protocol):
     """Running one command in a shell, to its end.
 
-    Raises `ToolError`, nothing started: `invalid_arguments` (empty, NUL, too long), `access_denied` (cwd
-    outside the root), `not_found` (cwd is gone), `not_a_file` never, `unavailable` (no shell, no sandbox),
-    `io_error` (the system refused to start it). Cancelled, it kills and reaps the whole tree first.
+    Raises `ToolError`, nothing started: `invalid_arguments` (empty, NUL, a lone surrogate, too long, cwd is a
+    file, an impossible timeout), `access_denied` (cwd outside the root), `not_found` (cwd is gone),
+    `unavailable` (no shell, no sandbox), `io_error` (the system refused to start it); and `killed`, when
+    whoever kept the command was killed. Cancelled, it kills and reaps the whole tree first.
     """
 
     @property
@@ -61,5 +66,8 @@ class Commands(Protocol):
         traceparent: str | None = None,
         on_output: Callable[[StreamName, bytes], None] | None = None,
     ) -> CommandResult:
-        """Run a command; `cwd` is relative to the root and must lie in it."""
+        """Run a command; `cwd` is relative to the root and must lie in it.
+
+        `on_output` is called on the event loop with what came; pieces of a flood may be left out.
+        """
         ...

@@ -1,32 +1,32 @@
-"""The keeper of one command: starts it, keeps its time, and leaves nothing of it behind.
+"""The keeper of a command: starts it, keeps its time, and leaves nothing of it behind.
 
-A fork of the supervisor. It adopts the command's orphans, so whatever the command does (setsid, forking
-twice, a cleared environment), its processes stay below this one. Standard library only and light: the
-supervisor program loads this file by its path, without the package.
+A fork of the supervisor that takes one command after another. It adopts the orphans of its command, so
+whatever that does (setsid, forking twice, a cleared environment), its processes stay below this one. Standard
+library only and light: the supervisor program loads this file by its path, without the package.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import socket
+import struct
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit_core.host._native import process_tree, supervision
-    from toolkit_core.host._native.watch import Watch
+    from toolkit_core.host._native.watch import Watch, moved_up
 else:
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     import process_tree
     import supervision
-    from watch import Watch
+    from watch import Watch, moved_up
 
 _LINGER_SECONDS = 0.2  # a `tee` behind a process substitution ends by itself right after the shell
 _KILL_SECONDS = 5.0  # longer than a kernel takes; what is left then is another user's or in D state
-
+_NEWS = struct.Struct("=cI")
 _RUNNING, _LINGERING, _ENDING = range(3)
 
 _DEFAULT_AGAIN = tuple(
@@ -35,84 +35,150 @@ _DEFAULT_AGAIN = tuple(
 )
 
 
-class Keeper:
-    """Keeps one command.
+class Pool:
+    """How supervisor and keepers agree on who is idle: a pipe of news, and a pipe that holds one byte a seat.
 
-    Args:
-        channel: To the owner; its end is an order to kill.
-        descriptors: What the command gets, in the order of the request's targets.
-        above: Pidfds of supervisor and owner.
+    A keeper that wants to wait for a further command takes a seat, and gives it back with its next command;
+    without a free seat it ends. So a burst leaves as many processes as one command does.
     """
 
-    def __init__(self, channel: socket.socket, descriptors: list[int], above: list[int]) -> None:
+    def __init__(self, seats: int) -> None:
+        self.news, self._tell = (moved_up(descriptor) for descriptor in os.pipe())
+        self._take_seat, self._give_seat = (moved_up(descriptor) for descriptor in os.pipe())
+        for descriptor in (self.news, self._take_seat):
+            os.set_blocking(descriptor, False)
+        os.write(self._give_seat, b"." * seats)
+
+    def sit_down(self) -> bool:
+        """Take a seat, as a keeper; False when none is free."""
+        try:
+            seat = os.read(self._take_seat, 1)
+        except BlockingIOError:
+            return False
+        os.write(self._tell, _NEWS.pack(b"+", os.getpid()))
+        return bool(seat)
+
+    def stand_up(self) -> None:
+        """Give the seat back, as a keeper."""
+        os.write(self._tell, _NEWS.pack(b"-", os.getpid()))
+        self.return_seat()
+
+    def return_seat(self) -> None:
+        """Give a seat back."""
+        os.write(self._give_seat, b".")
+
+    def read_news(self, idle: set[int]) -> None:
+        """Bring the set of idle keepers up to date, as the supervisor."""
+        try:
+            news = os.read(self.news, 512 * _NEWS.size)
+        except BlockingIOError:
+            return
+        for kind, pid in _NEWS.iter_unpack(news):
+            (idle.add if kind == b"+" else idle.discard)(pid)
+
+
+class Keeper:
+    """One keeper.
+
+    Args:
+        work: Where commands come from.
+        pool: Where it says that it is idle.
+        above: Pidfds of owner and supervisor.
+    """
+
+    def __init__(self, work: socket.socket, pool: Pool, above: list[int]) -> None:
+        self._work = work
+        self._pool = pool
+        self._supervisor = os.getppid()
+        process_tree.adopt_orphans()
+        signal.set_wakeup_fd(-1)  # the supervisor's
+        self._watch = Watch([], above=above, parent=self._supervisor)
+
+    def serve(self) -> None:
+        """Take commands until there is no seat to wait on, or nobody above."""
+        while self._pool.sit_down():
+            process_tree.die_with_parent(signal.SIGKILL)
+            if os.getppid() != self._supervisor:
+                return
+            _, descriptors, _, _ = socket.recv_fds(
+                self._work, supervision.MAX_DATAGRAM_BYTES, supervision.MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+            )
+            process_tree.die_with_parent(0)  # from here on the command must be ended first
+            self._pool.stand_up()
+            if not descriptors or not self._take(descriptors):
+                return
+
+    def _take(self, descriptors: list[int]) -> bool:
+        """Keep one command; False when this keeper cannot keep another."""
+        with socket.socket(fileno=moved_up(descriptors[0])) as channel:
+            self._watch.add(channel.fileno())
+            try:
+                return _Command(channel, descriptors[1:], self._watch).keep()
+            finally:
+                self._watch.drop(channel.fileno())
+
+
+class _Command:
+    """One command, from its request to its last process."""
+
+    def __init__(self, channel: socket.socket, descriptors: list[int], watch: Watch) -> None:
         self._channel = channel
         self._descriptors = descriptors
-        self._above = above
-        self._shell = 0
+        self._watch = watch
+        self._program = 0
         self._status = supervision.NO_STATUS
         self._flags = 0
 
-    def keep(self, supervisor: int) -> None:
-        """The whole life of a command. Returns when nothing of it is left, or nothing more can be done."""
+    def keep(self) -> bool:
+        """The whole life of a command; True when nothing of it is left."""
         request = supervision.receive_request(self._channel)
-        if request is None:
-            return
-        signal.set_wakeup_fd(-1)  # the supervisor's; its number may become one of the command's
-        process_tree.adopt_orphans()
-        if not self._start(request):
-            return
-        self._watch = Watch([self._channel.fileno()], above=self._above, parent=supervisor)
-        supervision.tell(self._channel, supervision.STARTED, self._shell)
+        if request is None or not self._start(request):
+            for descriptor in self._descriptors:
+                os.close(descriptor)
+            return True
+        supervision.tell(self._channel, supervision.STARTED, self._program, os.getpid())
         killed = self._wait(request)
         left = 0 if self._all_ended() else len(process_tree.descendants(os.getpid()))
-        killed.discard(self._shell)
+        killed.discard(self._program)
         supervision.tell(self._channel, supervision.DONE, self._status, self._flags, len(killed), left)
+        return left == 0 and not self._watch.gone
 
     def _start(self, request: supervision.Request) -> bool:
         step = supervision.CHDIR
         try:
             os.chdir(request.cwd)
             step = supervision.EXEC
-            self._shell = self._spawn(request)
-        except (OSError, NotImplementedError) as e:
-            number = e.errno or 0 if isinstance(e, OSError) else 0
-            supervision.tell(self._channel, supervision.FAILED, number, step)
+            self._program = self._spawn(request)
+        except OSError as e:
+            supervision.tell(self._channel, supervision.FAILED, e.errno or 0, step)
             return False
-        os.chdir("/")  # the keeper must not pin the folder
+        finally:
+            os.chdir("/")  # the keeper must not pin the folder
         return True
 
     def _spawn(self, request: supervision.Request) -> int:
         self._place(request.targets)
-        actions = _controlling_terminal(os.ttyname(0)) if request.terminal else []
-        environment = dict(entry.split(b"=", 1) for entry in request.environment)
         try:
             return os.posix_spawn(
                 request.argv[0],
                 request.argv,
-                environment,
-                file_actions=actions,
+                dict(entry.split(b"=", 1) for entry in request.environment),
+                file_actions=_controlling_terminal(os.ttyname(0)) if request.terminal else [],
                 setsid=True,
                 setsigmask=(),
                 setsigdef=_DEFAULT_AGAIN,
             )
         finally:
-            self._let_go(request.targets)
+            _let_go(request.targets)
 
     def _place(self, targets: tuple[int, ...]) -> None:
         """Put the descriptors where the command expects them, whatever numbers they came with."""
-        base = max(targets, default=2) + 1
-        self._above = [_moved(descriptor, base) for descriptor in self._above]
-        self._channel = socket.socket(fileno=_moved(self._channel.detach(), base))
-        for descriptor, target in zip([_moved(d, base) for d in self._descriptors], targets, strict=True):
+        if max(targets, default=0) > 2:
+            self._descriptors = [moved_up(descriptor) for descriptor in self._descriptors]
+        for target in targets:
+            descriptor = self._descriptors.pop(0)
             os.dup2(descriptor, target, inheritable=True)
             os.close(descriptor)
-
-    def _let_go(self, targets: tuple[int, ...]) -> None:
-        """Close the command's descriptors here, so that its pipes end when it does."""
-        null = os.open(os.devnull, os.O_RDWR)
-        for target in targets:
-            os.dup2(null, target, inheritable=False)
-        os.close(null)
 
     def _wait(self, request: supervision.Request) -> set[int]:
         """Until nothing is left of the command; returns what had to be killed."""
@@ -127,12 +193,12 @@ class Keeper:
             if phase == _RUNNING and (expired or order == supervision.TERMINATE):
                 self._flags |= 0 if order else supervision.TIMED_OUT
                 phase, until = _ENDING, time.monotonic() + request.grace_seconds
-                spared = self._shell if request.spare_leader else 0
+                spared = self._program if request.spare_leader else 0
                 process_tree.signal_tree(os.getpid(), signal.SIGTERM, signal.SIGCONT, spare=spared)
         return set()
 
     def _order(self, until: float) -> bytes:
-        """What the owner says, b"" for nothing; its end, or the supervisor's, is an order to kill."""
+        """What the owner says next, b"" for nothing; its end, or the supervisor's, is an order to kill."""
         ready = self._watch.wait(until)
         if self._watch.gone:
             self._flags |= supervision.LOST
@@ -149,7 +215,7 @@ class Keeper:
         """Collect ended children; True when the kernel says that there is none left."""
         ended, children_left = process_tree.ended_children()
         for pid, status in ended:
-            if pid == self._shell:
+            if pid == self._program:
                 self._status = status
         return not children_left
 
@@ -160,9 +226,12 @@ def _controlling_terminal(name: str) -> list[Any]:
     return [opened, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
 
 
-def _moved(descriptor: int, base: int) -> int:
-    if descriptor >= base:
-        return descriptor
-    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, base)
-    os.close(descriptor)
-    return moved
+def _let_go(targets: tuple[int, ...]) -> None:
+    """Close the command's descriptors here, so that its pipes end when it does."""
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for target in targets:
+        if target <= 2:
+            os.dup2(null, target, inheritable=True)
+        else:
+            os.close(target)
+    os.close(null)

@@ -14,13 +14,16 @@ import signal
 import time
 from collections.abc import Callable, Container
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 
+_libc = ctypes.CDLL(None, use_errno=True)
+_zero = ctypes.c_ulong(0)
+
 
 def _prctl(option: int, argument: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(argument), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)) != 0:
+    if _libc.prctl(option, ctypes.c_ulong(argument), _zero, _zero, _zero) != 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
 
@@ -28,6 +31,11 @@ def _prctl(option: int, argument: int) -> None:
 def adopt_orphans() -> None:
     """Make this process the new parent of descendants whose parent dies (PR_SET_CHILD_SUBREAPER)."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent(number: int) -> None:
+    """Have this signal sent when the thread that forked this process ends; 0 for none (PR_SET_PDEATHSIG)."""
+    _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def rename(name: bytes) -> None:

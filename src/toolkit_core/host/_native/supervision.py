@@ -1,8 +1,8 @@
 """What owner, supervisor and keepers say to each other.
 
-The owner sends one datagram a command on the supervisor's socket: a kind, a serial number and descriptors
-(the command's channel first). The request itself, of any length, follows on the channel; the keeper answers
-there with fixed records, and the owner steers it with single bytes.
+Two sockets lead from the owner: `work`, read by whichever keeper is idle, and `link`, read by the supervisor.
+A datagram on `work` brings a command's descriptors, its channel first. The request itself, of any length,
+follows on the channel; the keeper answers there with fixed records, and the owner steers it with single bytes.
 
 Standard library only and light: the supervisor program loads this file by its path, without the package.
 """
@@ -15,15 +15,19 @@ import socket
 import struct
 from dataclasses import dataclass
 
-MAX_DATAGRAM_BYTES = 65_536
+MAX_DATAGRAM_BYTES = 8192  # a scratch folder's path at most
 MAX_DESCRIPTORS = 64  # far below SCM_MAX_FD (253), unix(7)
+MAX_TARGET = 99  # keepers hold their own descriptors above
 
-# datagrams of the owner
+# datagrams on `work`
 RUN = b"R"
-KILL_KEEPER = b"K"
-ADD_SCRATCH = b"+"
-FORGET_SCRATCH = b"-"
-SERIAL = struct.Struct("!cQ")
+
+# datagrams on `link`
+KILL_KEEPER = b"K"  # pid
+SETTLED = b"?"  # pid; the descriptor that comes with it is closed once that keeper's orphans are dead
+ADD_SCRATCH = b"+"  # path
+FORGET_SCRATCH = b"-"  # path
+KEEPER = struct.Struct("!cI")
 
 # single bytes on a command's channel
 TERMINATE = b"T"
@@ -31,10 +35,10 @@ KILL = b"K"
 
 # records on a command's channel
 RECORD = struct.Struct("!ciiii")
-STARTED = b"S"  # pid
+STARTED = b"S"  # pid of the program, pid of the keeper
 FAILED = b"E"  # errno, step (CHDIR or EXEC)
 DONE = b"D"  # wait status or NO_STATUS, flags, survivors killed, processes that could not be killed
-CHDIR, EXEC, FORK = 1, 2, 3
+CHDIR, EXEC = 1, 2
 NO_STATUS = -1
 TIMED_OUT, LOST = 1, 2
 

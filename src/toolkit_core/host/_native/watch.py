@@ -6,6 +6,7 @@ Standard library only and light: the supervisor program loads this file by its p
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import math
 import os
 import select
@@ -14,6 +15,7 @@ import time
 from collections.abc import Iterable
 
 _POLL_SECONDS = 0.5  # how often the parent is looked at where the kernel has no pidfd
+_FIRST_DESCRIPTOR = 100  # numbers below may be wanted by a command
 
 
 class Watch:
@@ -29,14 +31,22 @@ class Watch:
         self._parent = parent
         self._above = frozenset(above)
         self._died = False
-        self._wake, self._waker = os.pipe()
+        self._wake, waker = (moved_up(descriptor) for descriptor in os.pipe())
         self._poll = select.poll()
-        for descriptor in (self._wake, self._waker):
+        for descriptor in (self._wake, waker):
             os.set_blocking(descriptor, False)
         for descriptor in (self._wake, *self._above, *inputs):
-            self._poll.register(descriptor, select.POLLIN)
-        signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
+            self.add(descriptor)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _nothing)
+
+    def add(self, descriptor: int) -> None:
+        """Watch one more input."""
+        self._poll.register(descriptor, select.POLLIN)
+
+    def drop(self, descriptor: int) -> None:
+        """Watch an input no more."""
+        self._poll.unregister(descriptor)
 
     @property
     def gone(self) -> bool:
@@ -55,6 +65,15 @@ class Watch:
                 os.read(self._wake, 4096)
         self._died = self._died or not self._above.isdisjoint(ready)
         return ready - self._above - {self._wake}
+
+
+def moved_up(descriptor: int) -> int:
+    """The same open file under a number that no command wants; the old one is closed."""
+    if descriptor >= _FIRST_DESCRIPTOR:
+        return descriptor
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
+    os.close(descriptor)
+    return moved
 
 
 def _nothing(_number: int, _frame: object) -> None:
