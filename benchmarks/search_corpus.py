@@ -3,13 +3,50 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FILES = 47_700
-_WORDS = (
-    "return import class def self value index buffer stream config parse handler request response error token node "
-    "tree path file line count limit offset result cache queue worker thread lock signal event state build test data"
-).split()
+_WORDS = [
+    "return",
+    "import",
+    "class",
+    "def",
+    "self",
+    "value",
+    "index",
+    "buffer",
+    "stream",
+    "config",
+    "parse",
+    "handler",
+    "request",
+    "response",
+    "error",
+    "token",
+    "node",
+    "tree",
+    "path",
+    "file",
+    "line",
+    "count",
+    "limit",
+    "offset",
+    "result",
+    "cache",
+    "queue",
+    "worker",
+    "thread",
+    "lock",
+    "signal",
+    "event",
+    "state",
+    "build",
+    "test",
+    "data",
+]
 _MARK = "corpus-4"
 RARE = "needle_in_the_haystack"
 
@@ -19,7 +56,7 @@ def make_corpus(folder: Path, *, files: int = FILES) -> Path:
     root = folder / f"{_MARK}-{files}"
     if (root / ".complete").exists():
         return root
-    chance = random.Random(7)  # noqa: S311 - the same tree every time, no secret
+    chance = random.Random(7)
     blocks = [_source(chance) for _ in range(64)]
     sources = files * 40 // 48
     for number in range(sources):

@@ -90,6 +90,9 @@ DIFF_BYTES: Final = 1_048_576
 DIFF_CONTEXT_LINES: Final = 3
 """As diff -u has it."""
 
+DIFF_CONTEXT_LINE_BYTES: Final = 65_536
+"""A longer line beside a change is no context that anybody reads; the hunk has less of it then."""
+
 DIFF_ALIGNED_LINES: Final = 400
 """Changed blocks up to this long are aligned line by line; aligning costs the square of it."""
 

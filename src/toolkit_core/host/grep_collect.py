@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolkit_core.host.ripgrep_rows import RawRow, RowReader
 from toolkit_core.host.search_place import Judge, Place
 from toolkit_core.ports.search import Row
+from toolkit_core.search_text import path_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,8 +171,3 @@ class CountCollector:
                 else:
                     dropped += 1
         return tuple(kept), dropped
-
-
-def path_order(path: str) -> str:
-    """The key that sorts paths as a walk in order of name meets them."""
-    return path.replace("/", "\0")

@@ -18,7 +18,7 @@ from toolkit_core.host.stoppable import Stop, StoppedError
 from toolkit_core.limits import REGEX_WORKER_FILE_BYTES, SEARCH_STDERR_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable
 
     from toolkit_core.host.search_place import Place
     from toolkit_core.ports.search import GrepQuery
@@ -88,7 +88,7 @@ def _job(query: GrepQuery, place: Place, stop: Stop) -> bytes:
 
 
 @contextlib.contextmanager
-def _fed(descriptor: int, job: bytes, names: Iterable[str]) -> Iterator[None]:
+def _fed(descriptor: int, job: bytes, names: Iterable[str]) -> Generator[None]:
     """Write the job and the names from a thread, while the caller reads; it ends with the worker."""
     failures: list[BaseException] = []
 

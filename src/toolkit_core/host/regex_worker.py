@@ -78,12 +78,18 @@ def _spans_lines(pattern: str, flags: int) -> bool:
 
 
 def _holds_line_feed(node: Any) -> bool:
-    if isinstance(node, tuple) and len(node) == 2 and str(node[0]) == "LITERAL":  # pyright: ignore[reportUnknownArgumentType]  (the parser's tree is untyped)
-        return node[1] == 10
-    if isinstance(node, tuple) and node and str(node[0]) in ("IN", "NOT_LITERAL"):  # pyright: ignore[reportUnknownArgumentType]  (as above)
-        return False
-    is_sequence = isinstance(node, (tuple, list)) or hasattr(node, "data")
-    return is_sequence and any(_holds_line_feed(part) for part in node)
+    """Walk the parser's tree: pairs of an operator and its argument, sequences of them, plain values."""
+    if isinstance(node, tuple):
+        pair = cast("tuple[Any, ...]", node)
+        operator = str(pair[0]) if len(pair) == 2 else ""
+        if operator == "LITERAL":
+            return pair[1] == 10
+        if operator in ("IN", "NOT_LITERAL"):
+            return False
+        return any(_holds_line_feed(part) for part in pair)
+    if isinstance(node, list) or hasattr(node, "data"):
+        return any(_holds_line_feed(part) for part in cast("list[Any]", node))
+    return False
 
 
 def _names(source: BufferedReader) -> Iterator[bytes]:

@@ -23,7 +23,7 @@ from toolkit_core.host.stoppable import Stop, StoppedError
 from toolkit_core.limits import SEARCH_STDERR_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     from toolkit_core.glob_pattern import GlobPattern, Part
     from toolkit_core.host.search_place import Place
@@ -226,7 +226,7 @@ def _folder_of(descriptor: int) -> str:
 
 
 @contextlib.contextmanager
-def _line_file(lines: Iterable[bytes]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+def _line_file(lines: Iterable[bytes]) -> Generator[tuple[list[str], tuple[int, ...]]]:
     """A file of these lines that has no name, and the arguments that tell ripgrep of it."""
     content = b"".join(line + b"\n" for line in lines)
     if not content:

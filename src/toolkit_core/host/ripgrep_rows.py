@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from toolkit_core.limits import GREP_ROW_CHARS
+from toolkit_core.search_text import LEAD_CHARS, cut_line
 
 _BINARY: Final = re.compile(
     rb"(?:WARNING: stopped searching binary file after match|binary file matches) \(found .* around offset \d+\)\Z"
@@ -24,7 +25,6 @@ _BINARY: Final = re.compile(
 _HEAD_MAX_BYTES: Final = 8192  # a path of 4,096 bytes, two numbers and their marks
 _GIANT_BYTES: Final = 65_536  # a line longer than this is cut while it streams in
 _CHAR_BYTES: Final = 4
-_LEAD_CHARS: Final = 100  # of the line before a match that lies behind the cut
 
 
 class RawRow(NamedTuple):
@@ -136,7 +136,7 @@ class _Giant:
     def __init__(self, row: RawRow | None, match_at: int) -> None:
         self._row = row
         self._match_at = match_at
-        self._from = 0 if match_at < GREP_ROW_CHARS else max(0, match_at - _LEAD_CHARS * _CHAR_BYTES)
+        self._from = 0 if match_at < GREP_ROW_CHARS else max(0, match_at - LEAD_CHARS * _CHAR_BYTES)
         self._room = 2 * GREP_ROW_CHARS * _CHAR_BYTES
         self._kept = bytearray()
         self._seen = 0
@@ -153,28 +153,3 @@ class _Giant:
         before = self._from > 0
         text, cut = cut_line(bytes(self._kept), self._match_at - self._from, before=before, after=True)
         return self._row._replace(text=text, cut=cut)
-
-
-def cut_line(line: bytes, match_at: int, *, before: bool = False, after: bool = False) -> tuple[str, str]:
-    r"""A line as at most 500 characters that hold the match, and where it was cut.
-
-    Args:
-        line: Its bytes; a CR at its end is dropped, what is not UTF-8 becomes `\xff`.
-        match_at: The byte where the match begins.
-        before: Bytes before `line` are missing already.
-        after: Bytes behind it are.
-    """
-    if not after and line.endswith(b"\r"):
-        line = line[:-1]
-    if len(line) <= GREP_ROW_CHARS and not before and not after:
-        return line.decode("utf-8", "backslashreplace"), ""
-    head = line[:match_at]
-    if before:
-        head = head.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character whose start is missing
-    lead = head.decode("utf-8", "backslashreplace")
-    text = lead + line[match_at:].decode("utf-8", "backslashreplace")
-    start = 0 if len(lead) < GREP_ROW_CHARS and not before else max(0, len(lead) - _LEAD_CHARS)
-    start = max(0, min(start, len(text) - GREP_ROW_CHARS)) if not after else start
-    shown = text[start : start + GREP_ROW_CHARS]
-    cut_before, cut_after = before or start > 0, after or start + GREP_ROW_CHARS < len(text)
-    return shown, ("both" if cut_after else "start") if cut_before else ("end" if cut_after else "")

@@ -134,11 +134,12 @@ class _Glob:
             fixed = [part for part in parts if part and not any(c in part for c in "*?[{\\")]
             self._roots.resolve("/" + "/".join(fixed))
             path, parts = "/", [part for part in parts if part]
-        while parts and parts[0] in ("..", "."):
-            path = f"{path}/{parts.pop(0)}"
         if ".." in parts:
+            last = len(parts) - parts[::-1].index("..")
+            path, parts = "/".join((path, *parts[:last])).removeprefix("./"), parts[last:]
+        if any(c in path for c in "*?[{") and ".." in path.split("/"):
             raise ToolError(
-                "The pattern has '..' behind its first part.",
+                "The pattern has '..' behind a part with pattern characters.",
                 code="invalid_arguments",
                 hint="Give the folder to start from as the path.",
             )

@@ -13,7 +13,7 @@ from toolkit_core.host.walk import OPEN_FOLDER, open_below, read_rules
 from toolkit_core.ignore_rules import ALWAYS_SKIPPED, IgnoreScope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from toolkit_core.glob_pattern import GlobPattern
     from toolkit_core.host.resolve import Roots
@@ -60,7 +60,7 @@ class Place:
         """The names that are always left out, but for those that the path or the pattern spells out."""
         if include_ignored:
             return frozenset()
-        named = frozenset(self.inner) | (pattern.literal_names if pattern is not None else frozenset())
+        named = frozenset(self.inner) | (frozenset[str]() if pattern is None else pattern.literal_names)
         return ALWAYS_SKIPPED - named
 
     def names_ignored(self, pattern: GlobPattern | None) -> bool:
@@ -80,7 +80,7 @@ class Place:
 
 
 @contextmanager
-def open_place(roots: Roots, path: str) -> Iterator[Place]:
+def open_place(roots: Roots, path: str) -> Generator[Place]:
     """Open where a search starts, judged by what was opened.
 
     Raises:

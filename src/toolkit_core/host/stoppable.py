@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from toolkit_core.cleanup import finish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Stop:
             kill()
 
     @contextmanager
-    def killing(self, kill: Callable[[], None]) -> Iterator[None]:
+    def killing(self, kill: Callable[[], None]) -> Generator[None]:
         """While inside, `stop` calls `kill`; at once when it was called already."""
         with self._lock:
             self._kills.append(kill)

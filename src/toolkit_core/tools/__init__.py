@@ -2,6 +2,8 @@
 
 from toolkit_core.tools._ask_user_question import ask_user_question_tool
 from toolkit_core.tools._browse import browse_tool
+from toolkit_core.tools._glob import glob_tool
+from toolkit_core.tools._grep import grep_tool
 from toolkit_core.tools._recall import recall_tool
 from toolkit_core.tools._tool_search import catalogued, tool_search_tool
 from toolkit_core.tools._web_fetch import web_fetch_tool
@@ -11,6 +13,8 @@ __all__ = [
     "ask_user_question_tool",
     "browse_tool",
     "catalogued",
+    "glob_tool",
+    "grep_tool",
     "recall_tool",
     "tool_search_tool",
     "web_fetch_tool",

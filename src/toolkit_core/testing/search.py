@@ -1,0 +1,212 @@
+"""An in-memory `Search`: the same semantics over a dict of path and bytes, for tests and for planes without files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from posixpath import dirname, normpath
+from typing import TYPE_CHECKING
+
+from toolkit_core.errors import ToolError
+from toolkit_core.glob_pattern import BadGlobError, GlobPattern, parse_glob
+from toolkit_core.ignore_rules import ALWAYS_SKIPPED, IgnoreRules, IgnoreScope
+from toolkit_core.ports.files import Resolved
+from toolkit_core.ports.search import GlobFound, GlobQuery, GrepFound, GrepQuery, Row
+from toolkit_core.search_text import cut_line, path_order
+from toolkit_core.text import shown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+class InMemorySearch:
+    """A `Search` over files that exist only here. Folders follow from the paths; there are no links.
+
+    Args:
+        files: Path relative to the root -> content; `.gitignore` files count.
+        root: The absolute path that the root pretends to have.
+
+    Example:
+        >>> search = InMemorySearch({"src/a.py": b"import os"})
+        >>> found = await search.grep(GrepQuery("import"))  # doctest: +SKIP
+    """
+
+    def __init__(self, files: Mapping[str, bytes], *, root: str = "/workspace") -> None:
+        self._files = dict(files)
+        self._root = root.rstrip("/")
+        self._folders = {"."}
+        for path in files:
+            while path := dirname(path):
+                self._folders.add(path)
+
+    async def resolve(self, path: str) -> Resolved:
+        """Judge a path. Raises `ToolError`: `access_denied`, `invalid_arguments`."""
+        if not path or "\0" in path:
+            raise ToolError("The path is empty or has a NUL character.", code="invalid_arguments")
+        absolute = normpath(path if path.startswith("/") else f"{self._root}/{path}")
+        inside = absolute == self._root or absolute.startswith(self._root + "/")
+        if not inside:
+            hint = "Paths are relative to the root."
+            raise ToolError(f"{path} is outside the root {self._root}.", code="access_denied", hint=hint)
+        inner = absolute[len(self._root) + 1 :]
+        return Resolved(absolute, absolute, True, shown_name(inner) or ".")
+
+    async def glob(self, query: GlobQuery) -> GlobFound:
+        """Find files and folders by name; every file is as old as the next, so `sort` keeps the order of path."""
+        start = await self._start(query.path)
+        if start in self._files:
+            raise ToolError(f"{query.path} is a file, not a folder.", code="invalid_arguments")
+        pattern = _parsed(query.pattern)
+        found = [path for path, ignored in self._matching(start, pattern, query.include_ignored) if not ignored]
+        shown = GlobFound(tuple(found[: query.limit]), len(found) > query.limit)
+        if found:
+            return shown
+        ignored = sum(ignored for _, ignored in self._matching(start, pattern, query.include_ignored))
+        deeper = None
+        if not pattern.has_any_depth:
+            matching = self._matching(start, pattern.deeper(), query.include_ignored)
+            deeper = sum(not ignored for _, ignored in matching)
+        return replace(shown, ignored_count=ignored, deeper_count=deeper)
+
+    async def grep(self, query: GrepQuery) -> GrepFound:
+        """Find lines by content, with Python's `re`; a hostile pattern is not stopped."""
+        start = await self._start(query.path)
+        expression = _compiled(query)
+        files = _parsed(query.glob, any_depth=True) if query.glob else None
+        rows: list[Row] = []
+        counts: list[tuple[str, int]] = []
+        ignored = binary = 0
+        for path, is_ignored in self._searched(start, files, query.include_ignored):
+            content = self._files[path]
+            if is_ignored or b"\0" in content:
+                ignored += is_ignored
+                binary += not is_ignored
+                continue
+            hits, matches = _hits(content, expression, query)
+            if hits:
+                counts.append((path, matches if query.mode == "count" else 1))
+                rows += _rows(path, content, hits, query.context_lines)
+        if query.mode == "content":
+            kept, more = _first(rows, query.limit)
+            found = GrepFound(rows=kept, truncated=more, engine="python re")
+        else:
+            more = len(counts) > query.limit
+            found = GrepFound(counts=tuple(counts[: query.limit]), truncated=more, engine="python re")
+        return found if rows else replace(found, skipped_ignored=ignored, skipped_binary=binary)
+
+    async def _start(self, path: str) -> str:
+        resolved = await self.resolve(path)
+        inner = resolved.real[len(self._root) + 1 :] or "."
+        if inner not in self._folders and inner not in self._files:
+            raise ToolError(f"There is nothing at {path}.", code="not_found")
+        return inner
+
+    def _below(self, start: str) -> Iterator[tuple[str, str, bool]]:
+        """Path, path from the start and whether it is a folder, in order."""
+        entries = [*((path, False) for path in self._files), *((path, True) for path in self._folders - {"."})]
+        prefix = "" if start == "." else f"{start}/"
+        for path, folder in sorted(entries, key=lambda entry: path_order(entry[0])):
+            if path.startswith(prefix):
+                yield path, path[len(prefix) :], folder
+
+    def _matching(self, start: str, pattern: GlobPattern, everything: bool) -> Iterator[tuple[str, bool]]:
+        for path, inner, folder in self._below(start):
+            if pattern.matches(inner, folder=folder):
+                ignored = not everything and self._ignored(path, start, pattern)
+                yield path + "/" * folder, ignored
+
+    def _searched(self, start: str, files: GlobPattern | None, everything: bool) -> Iterator[tuple[str, bool]]:
+        if start in self._files:
+            if files is None or files.matches(start.rpartition("/")[2]) or files.matches(start):
+                yield start, False
+            return
+        for path, inner, folder in self._below(start):
+            if not folder and (files is None or files.matches(inner) or files.matches(path)):
+                yield path, not everything and self._ignored(path, start, files)
+
+    def _ignored(self, path: str, start: str, pattern: GlobPattern | None) -> bool:
+        """Whether a path is left out: a part of it is ignored, and neither the start nor the pattern names it."""
+        named = frozenset(start.split("/")) | (frozenset[str]() if pattern is None else pattern.literal_names)
+        parts = path.split("/")
+        scope: IgnoreScope | None = None
+        prefix = ""
+        for index, name in enumerate(parts):
+            rules = self._files.get(f"{prefix}.gitignore")
+            if rules is not None:
+                scope = IgnoreScope(IgnoreRules.parse(rules), len(prefix), scope)
+            folder = index < len(parts) - 1 or path in self._folders
+            if name not in named:
+                if name in ALWAYS_SKIPPED:
+                    return True
+                if scope is not None and scope.ignores(prefix + name, name, folder=folder):
+                    return not (start != "." and (start + "/").startswith(prefix + name + "/"))
+            elif scope is not None and scope.ignores(prefix + name, name, folder=folder):
+                return False
+            prefix += f"{name}/"
+        return False
+
+
+def _parsed(text: str, *, any_depth: bool = False) -> GlobPattern:
+    try:
+        return parse_glob(text, any_depth=any_depth)
+    except BadGlobError as e:
+        raise ToolError(f"{text!r} is no usable glob pattern: {e}.", code="invalid_arguments") from e
+
+
+def _compiled(query: GrepQuery) -> re.Pattern[str]:
+    if "\n" in query.pattern and not query.multiline:
+        raise ToolError("The pattern holds a line feed.", code="invalid_arguments", hint="Set multiline to true.")
+    flags = (re.IGNORECASE if query.ignore_case else 0) | (re.MULTILINE if query.multiline else 0)
+    try:
+        return re.compile(re.escape(query.pattern) if query.fixed_strings else query.pattern, flags)
+    except (re.error, OverflowError, RecursionError) as e:
+        raise ToolError(f"The pattern is no valid regular expression: {e}", code="invalid_arguments") from e
+
+
+def _lines(content: bytes) -> list[str]:
+    lines = content.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n")
+    return lines[:-1] if not lines[-1] else lines
+
+
+def _hits(content: bytes, expression: re.Pattern[str], query: GrepQuery) -> tuple[dict[int, int], int]:
+    """Matching lines (from 0) and where the match begins in them; and the number of matches to count."""
+    lines = _lines(content)
+    if not query.multiline:
+        found = ((number, expression.search(line)) for number, line in enumerate(lines))
+        hits = {number: match.start() for number, match in found if match is not None}
+        return hits, len(hits)
+    hits, number = dict[int, int](), 0
+    for match in expression.finditer("\n".join(lines)):
+        number += 1
+        first = match.string.count("\n", 0, match.start())
+        last = match.string.count("\n", 0, max(match.start(), match.end() - 1))
+        hits.setdefault(first, match.start() - (match.string.rfind("\n", 0, match.start()) + 1))
+        for line in range(first + 1, last + 1):
+            hits.setdefault(line, 0)
+    return hits, number
+
+
+def _rows(path: str, content: bytes, hits: dict[int, int], context: int) -> Iterator[Row]:
+    lines = _lines(content)
+    shown = {at for hit in hits for at in range(hit - context, hit + context + 1) if 0 <= at < len(lines)}
+    before = None
+    for number in sorted(shown):
+        line = lines[number].encode("utf-8", "surrogateescape")
+        column = len(lines[number][: hits.get(number, 0)].encode("utf-8", "surrogateescape"))
+        text, cut = cut_line(line, column)
+        gap = context > 0 and before != number - 1
+        yield Row(path, number + 1, text, number not in hits, gap, cut)
+        before = number
+
+
+def _first(rows: list[Row], limit: int) -> tuple[tuple[Row, ...], bool]:
+    kept: list[Row] = []
+    left = limit
+    for row in rows:
+        if not row.context:
+            left -= 1
+        if left < 0:
+            return tuple(kept), True
+        if left > 0 or not (row.context and row.gap):
+            kept.append(row)
+    return tuple(kept), False
