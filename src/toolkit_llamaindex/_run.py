@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from llama_index.core.workflow import Context, Event
 
 from toolkit_core.errors import Suspended
 from toolkit_core.schema import plain_json
+from toolkit_llamaindex._replay import Execution, answered_waiters
 
 _log = logging.getLogger("toolkit_llamaindex")
 
@@ -29,14 +30,19 @@ class CallSite:
         call_id: The id of the model's tool call.
         wait_key: Starts the ids of all that this call waits for. The same when the step is replayed, different
             for every other call of the run.
-        in_step: Whether the call can wait for events.
+        execution: This execution of the step; None outside of a step, where nothing can be waited for.
     """
 
     ctx: Context[Any] | None = None
     session_id: str | None = None
     call_id: str | None = None
     wait_key: str = ""
-    in_step: bool = False
+    execution: Execution | None = None
+
+    @property
+    def in_step(self) -> bool:
+        """Whether the call can wait for events."""
+        return self.execution is not None
 
     async def wait(
         self,
@@ -53,9 +59,9 @@ class CallSite:
             Suspended: There is no answer yet; the step has to be left.
             TimeoutError: Nobody answered in time.
         """
-        assert self.ctx is not None  # noqa: S101 - callers look at in_step first
+        assert self.execution is not None  # noqa: S101 - callers look at in_step first
         try:
-            return await self.ctx.wait_for_event(
+            answer = await self.execution.ctx.wait_for_event(
                 event_type,
                 waiter_event=shown,
                 waiter_id=waiter_id,
@@ -65,14 +71,22 @@ class CallSite:
         except TimeoutError:
             raise
         except Exception as e:
-            if is_waiting(e):
+            if not is_waiting(e):
+                raise
+            kept = await self.execution.recall(waiter_id)
+            if not isinstance(kept, event_type):
                 raise Suspended(e) from None
-            raise
+            return kept
+        self.execution.remember(waiter_id, answer)
+        return answer
 
     def waits_already(self, waiter_id: str) -> bool:
         """Whether this call has been suspended at that place before."""
-        state = getattr(_step_state(), "state", None)
-        return any(waiter.waiter_id == waiter_id for waiter in getattr(state, "collected_waiters", ()))
+        if self.execution is None:
+            return False
+        return waiter_id in self.execution.memory.answers or any(
+            waiter.waiter_id == waiter_id for waiter in _waiters(self.execution.step)
+        )
 
 
 async def call_site(ctx: Context[Any] | None, tool_name: str, arguments: Mapping[str, Any]) -> CallSite:
@@ -81,15 +95,17 @@ async def call_site(ctx: Context[Any] | None, tool_name: str, arguments: Mapping
         return CallSite()
     step = _step_state()
     event = getattr(step, "event", None)
-    tool_id = getattr(event, "tool_id", None)
+    tool_id = getattr(event, "tool_id", None)  # of an agent's step, which makes this one call
     call_id = tool_id if isinstance(tool_id, str) and tool_id else None
-    item = getattr(getattr(step, "state", None), "work_item_id", None)
+    item = getattr(getattr(step, "state", None), "work_item_id", None) or ""
+    wait_key = _wait_key(call_id, tool_name, item, arguments)
+    answered = answered_waiters(_waiters(step), wait_key)
     return CallSite(
         ctx=ctx,
-        session_id=await _session_id(ctx),
+        session_id=await stored_session_id(ctx),
         call_id=call_id,
-        wait_key=_wait_key(call_id, tool_name, item, arguments),
-        in_step=step is not None,
+        wait_key=wait_key,
+        execution=None if step is None else Execution(ctx, step, item if call_id else "", answered),
     )
 
 
@@ -102,7 +118,11 @@ def is_waiting(error: BaseException) -> bool:
     return isinstance(error, WaitingForEvent)
 
 
-def _wait_key(call_id: str | None, tool_name: str, item: object, arguments: Mapping[str, Any]) -> str:
+def _waiters(step: Any) -> Sequence[Any]:
+    return getattr(getattr(step, "state", None), "collected_waiters", ())
+
+
+def _wait_key(call_id: str | None, tool_name: str, item: str, arguments: Mapping[str, Any]) -> str:
     """The call's id where it names the call.
 
     Some providers give a call the tool's name for an id, and a step of one's own has no tool call: then the
@@ -118,13 +138,28 @@ def _wait_key(call_id: str | None, tool_name: str, item: object, arguments: Mapp
     return f"{tool_name}@{item or 'call'}:{digest}"
 
 
-async def _session_id(ctx: Context[Any]) -> str | None:
+async def stored_session_id(ctx: Context[Any] | None) -> str | None:
+    """What the program stored under "session_id"."""
+    if ctx is None:
+        return None
     try:
         stored = await ctx.store.get("session_id", default=None)
     except Exception:  # a store with a typed state may refuse the name; the set's identity stands in
         _log.debug("the workflow's store has no session_id", exc_info=True)
         return None
     return None if stored is None else str(stored)
+
+
+def current_context() -> Context[Any] | None:
+    """The context of the step that runs now; None outside of a step. Private, as below."""
+    try:
+        from workflows.runtime.types.results import InternalContextVar
+
+        reference = InternalContextVar.get(None)
+    except (ImportError, LookupError, TypeError):
+        return None
+    ctx = None if reference is None else reference()
+    return ctx if isinstance(ctx, Context) else None
 
 
 def _step_state() -> Any:

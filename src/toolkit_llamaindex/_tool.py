@@ -122,6 +122,14 @@ class ToolkitTool(FunctionTool):
         self, ctx: Context[Any] | None, arguments: object, shown: Mapping[str, Any]
     ) -> ToolResult[Any]:
         site = await call_site(ctx, self.core.name, shown)
+        if site.execution is None:
+            return await self._judged(site, arguments)
+        await site.execution.begin()
+        result = await self._judged(site, arguments)
+        site.execution.end()
+        return result
+
+    async def _judged(self, site: CallSite, arguments: object) -> ToolResult[Any]:
         approved: str | None = None
         if self._around.policy is not None:
             verdict = await judge(self.core, arguments, self._around.policy, site, self._around.answer_timeout_seconds)
