@@ -4,6 +4,7 @@ from toolkit_core.tools._ask_user_question import ask_user_question_tool
 from toolkit_core.tools._browse import browse_tool
 from toolkit_core.tools._glob import glob_tool
 from toolkit_core.tools._grep import grep_tool
+from toolkit_core.tools._commitments import commitments_tool
 from toolkit_core.tools._recall import recall_tool
 from toolkit_core.tools._tool_search import catalogued, tool_search_tool
 from toolkit_core.tools._web_fetch import web_fetch_tool
@@ -13,6 +14,7 @@ __all__ = [
     "ask_user_question_tool",
     "browse_tool",
     "catalogued",
+    "commitments_tool",
     "glob_tool",
     "grep_tool",
     "recall_tool",
