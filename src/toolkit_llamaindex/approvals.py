@@ -71,6 +71,11 @@ class ApprovalResponseEvent(HumanResponseEvent):
     arguments: dict[str, Any] | None = None
     text: str = ""
 
+    @property
+    def call(self) -> str:
+        """The call's part of the id: it stays, while the rest changes with what the call would act on."""
+        return self.approval_id.rpartition(":")[0]
+
 
 class ApprovalRequestEvent(InputRequiredEvent):
     """A call waits for approval.
@@ -216,7 +221,7 @@ async def _ask(
             ApprovalResponseEvent,
             shown=shown,
             waiter_id=waiter_id,
-            requirements={"approval_id": approval_id},
+            requirements={"call": waiter_id},
             timeout_seconds=timeout_seconds,
         )
     except TimeoutError:
