@@ -99,7 +99,7 @@ DIFF_ALIGNED_LINES: Final = 400
 NEAR_MATCH_SECONDS: Final = 0.3
 """Time spent on finding what an old text that does not match may have meant."""
 
-NEAR_MATCH_BYTES: Final = 16_777_216
+NEAR_MATCH_BYTES: Final = 4_194_304
 """Bytes of a file looked at for a near match; larger files hold data, which nobody retypes."""
 
 NEAR_MATCH_OLD_CHARS: Final = 20_000
@@ -394,6 +394,9 @@ SANDBOX_PROBE_SECONDS: Final = 10.0
 SANDBOX_END_SECONDS: Final = 5.0
 """Wait for the dead sandbox's last process; 26 ms were measured."""
 
+SANDBOX_LOCK_SECONDS: Final = 10.0
+"""Wait for the record of a workspace; held for a millisecond, longer while a planted tree is copied away."""
+
 SANDBOX_STATUS_MAX_BYTES: Final = 64 * 1024
 """bubblewrap reports some 300 bytes."""
 
@@ -453,6 +456,12 @@ READ_BYTES: Final = 262_144
 SCRATCH_SESSIONS_MAX: Final = 64
 """Scratch folders at once; the longest unused session's is removed first."""
 
+CONTROL_SEQUENCE_MAX_CHARS: Final = 4096
+"""A longer one is no control sequence but output that looks like its start; also bounds the pattern's work."""
+
+TEXT_BLOCK_CHARS: Final = 65_536
+"""Output is cleaned in blocks: one call of `re` holds every other thread up, here for about a millisecond."""
+
 PROCESSES_MAX: Final = 16
 """Background processes of one session at once: servers and watchers, not a job queue."""
 
@@ -475,9 +484,36 @@ PROCESS_SETTLE_SECONDS: Final = 0.2
 """After a start or a write, the time in which an answer usually comes; it is returned with the call."""
 
 ENVIRONMENT_ALLOWED: Final = frozenset(
-    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TERM COLORTERM NO_COLOR TZ CARGO_HOME RUSTUP_HOME "
-    "SYSTEMROOT WINDIR COMSPEC PATHEXT USERPROFILE HOMEDRIVE HOMEPATH APPDATA LOCALAPPDATA PROGRAMDATA "
-    "PROGRAMFILES PROGRAMFILES(X86) PROCESSOR_ARCHITECTURE NUMBER_OF_PROCESSORS OS".split()
+    [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TERM",
+        "COLORTERM",
+        "NO_COLOR",
+        "TZ",
+        "CARGO_HOME",
+        "RUSTUP_HOME",
+        "SYSTEMROOT",
+        "WINDIR",
+        "COMSPEC",
+        "PATHEXT",
+        "USERPROFILE",
+        "HOMEDRIVE",
+        "HOMEPATH",
+        "APPDATA",
+        "LOCALAPPDATA",
+        "PROGRAMDATA",
+        "PROGRAMFILES",
+        "PROGRAMFILES(X86)",
+        "PROCESSOR_ARCHITECTURE",
+        "NUMBER_OF_PROCESSORS",
+        "OS",
+    ]
 )
 """Variables that commands inherit. None holds a credential: provider keys in a tool's environment are the
 commonest leak. PATH and the toolchains' homes make the machine's programs work, the second line is Windows'."""
@@ -513,3 +549,11 @@ BACKEND_FILE_MAX_BYTES: Final = 268_435_456
 
 BACKEND_RESULTS_MAX: Final = 10_000
 """Rows of one glob or grep; deepagents asks for 1,000 matches at most by default."""
+
+# --- memory ------------------------------------------------------------------------------------------
+
+MEMORY_FILE_BYTES: Final = 1024 * 1024
+"""A memory file is notes; a larger one is no longer read by anybody."""
+
+MEMORY_HEAD_LINES: Final = 200
+"""Lines of the index that go into the system prompt of every run."""

@@ -8,6 +8,7 @@ when the next one starts.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -22,7 +23,9 @@ from typing import Any
 from toolkit_core.host.bubblewrap.arguments import within
 from toolkit_core.host.bubblewrap.quarantine import Swept, sweep
 from toolkit_core.host.bubblewrap.trust import Survey, survey
+from toolkit_core.limits import SANDBOX_LOCK_SECONDS
 
+_LOCK_PAUSE_SECONDS = 0.002
 _log = logging.getLogger("toolkit_core")
 _FOLDER_NAME = "toolkit-core-sandbox"
 
@@ -66,6 +69,20 @@ def _started(pid: int) -> str:
         return ""
 
 
+def _lock(descriptor: int) -> None:
+    """Raises TimeoutError (an OSError) when somebody holds it for too long."""
+    deadline = time.monotonic() + SANDBOX_LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(errno.ETIMEDOUT, "another process holds the record's lock") from None
+            time.sleep(_LOCK_PAUSE_SECONDS)
+        else:
+            return
+
+
 @dataclass(frozen=True)
 class Run:
     """One command that is recorded as running, and the state to return to after it."""
@@ -92,7 +109,7 @@ class Record:
         os.makedirs(self._state, mode=0o700, exist_ok=True)
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _lock(descriptor)
             yield
         finally:
             os.close(descriptor)

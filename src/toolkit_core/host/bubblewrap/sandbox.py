@@ -22,8 +22,12 @@ from toolkit_core.host.bubblewrap.confine import (
 from toolkit_core.host.bubblewrap.confined_run import ConfinedRun, begin_all, end_all
 from toolkit_core.host.bubblewrap.probing import Probe, find_program, machine_filter, probe
 from toolkit_core.host.bubblewrap.runs import Record, Run, state_folder
+from toolkit_core.host.bubblewrap.shared_files import SharedFiles
 from toolkit_core.host.bubblewrap.trust import plain, survey
+from toolkit_core.host.commands import HostCommands
+from toolkit_core.host.environment import CommandEnvironment
 from toolkit_core.ports.sandbox import Filesystem, Invocation
+from toolkit_core.text import one_line_name
 
 if TYPE_CHECKING:
     from toolkit_core.ports.commands import CommandResult, StreamName
@@ -91,6 +95,7 @@ class BubblewrapSandbox:
         self._limits = limits or SandboxLimits()
         self._strict = strict
         self._program: str | None = None
+        self._commands: HostCommands | None = None
 
     @property
     def filesystem(self) -> Filesystem:
@@ -160,9 +165,30 @@ class BubblewrapSandbox:
     ) -> CommandResult:
         """Run a command confined, with the timeout, the output caps and the kill of `HostCommands`.
 
-        Raises what `Commands.run` does. `environment` replaces the allowlisted one.
+        Raises what `Commands.run` does. `environment` is added to the allowlisted one.
         """
-        raise NotImplementedError
+        more = None if environment is None else {**CommandEnvironment("allowlist").make(), **environment}
+        return await self._host_commands().run(
+            command, cwd=cwd, timeout_seconds=timeout_seconds, on_output=on_output, environment=more
+        )
+
+    async def read_bytes(self, path: str) -> bytes:
+        """A whole file of the workspace or of `writable`. Raises what `Files.read` does; `access_denied` for hidden."""
+        return await SharedFiles(self._writable, self._hidden).read(path)
+
+    async def write_bytes(self, path: str, content: bytes) -> None:
+        """Replace a whole file there. Raises what `Files.replace` does; `access_denied` for hidden and trust inputs."""
+        await SharedFiles(self._writable, self._hidden).write(path, content)
+
+    async def aclose(self) -> None:
+        """End what `run` left to end, and give its scratch folder back."""
+        if self._commands is not None:
+            await self._commands.aclose()
+
+    def _host_commands(self) -> HostCommands:
+        if self._commands is None:
+            self._commands = HostCommands(self._root, wrap=self)
+        return self._commands
 
     async def _prepared(self, cwd: str) -> _Prepared:
         """Prepare in a thread; cancelled meanwhile, what was begun is ended again."""
@@ -181,7 +207,8 @@ class BubblewrapSandbox:
     def _prepare(self, cwd: str) -> _Prepared:
         """Find the program, record the runs and lay out the mounts. Blocks."""
         program = self._ready()
-        records = self._records()
+        state = self._state()
+        records = [Record(state, root) for root in self._writable]
         try:
             runs = begin_all(records)
         except OSError as e:
@@ -191,7 +218,7 @@ class BubblewrapSandbox:
                 hint="Free disk space, or set XDG_STATE_HOME to a folder of yours that can be written.",
             ) from e
         try:
-            layout = self._layout(os.path.realpath(cwd), [run.survey.present for run in runs])
+            layout = self._layout(os.path.realpath(cwd), [run.survey.present for run in runs], state)
             _, contents = build(layout, filter_program=machine_filter() or b"")
         except BaseException:
             end_all(records, runs)
@@ -224,7 +251,16 @@ class BubblewrapSandbox:
     def _prefix(self) -> tuple[str, ...]:
         return (*limit_prefix(self._limits), *(landlock_prefix(self._writable) if self._strict else ()))
 
-    def _records(self) -> list[Record]:
+    def _state(self) -> str:
+        """The folder of records, once every writable folder was seen to be still itself."""
+        for root in self._writable:
+            if not os.path.isdir(root) or os.path.realpath(root) != root:
+                # A link in its place would make whatever it leads to writable.
+                raise ToolError(
+                    f"{_NOT_RUN}: the folder {one_line_name(root)} is gone or has become a link",
+                    code="unavailable",
+                    hint="Put the folder back, or make a sandbox of the new one.",
+                )
         state = state_folder(self._writable)
         if state is None:
             raise ToolError(
@@ -232,14 +268,15 @@ class BubblewrapSandbox:
                 code="unavailable",
                 hint="Set XDG_STATE_HOME to a folder of yours outside of the workspace, closed to others.",
             )
-        return [Record(state, root) for root in self._writable if os.path.isdir(root)]
+        return state
 
-    def _layout(self, where: str, present: Sequence[Mapping[str, object]]) -> Layout:
+    def _layout(self, where: str, present: Sequence[Mapping[str, object]], state: str | None = None) -> Layout:
         return Layout(
             writable=self._writable,
             working_directory=where,
             read_only=tuple(path for paths in present for path in paths),
-            hidden=tuple(outermost(self._hidden_now())),
+            # The records too: whoever reads a lock's file can hold the lock.
+            hidden=tuple(outermost([*self._hidden_now(), *([state] if state is not None else [])])),
             network=self._network,
             extra_files=((LANDLOCK_PROGRAM, landlock_source()),) if self._strict else (),
         )

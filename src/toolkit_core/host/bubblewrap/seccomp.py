@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -22,6 +22,7 @@ _ERRNO: Final = 0x00050000
 _LOAD: Final = 0x20  # BPF_LD | BPF_W | BPF_ABS
 _JUMP_EQUAL: Final = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
 _JUMP_AT_LEAST: Final = 0x35  # BPF_JMP | BPF_JGE | BPF_K
+_JUMP_ANY_BIT: Final = 0x45  # BPF_JMP | BPF_JSET | BPF_K
 _AND: Final = 0x54  # BPF_ALU | BPF_AND | BPF_K
 _RETURN: Final = 0x06  # BPF_RET | BPF_K
 
@@ -41,6 +42,9 @@ _INET, _INET6, _NETLINK, _UNIX = 2, 10, 16, 1
 _NETLINK_ROUTE: Final = 0
 _STREAM, _SEQPACKET, _TYPE_MASK = 1, 5, 0xF
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_SET_ID_BITS: Final = 0o6000
+_CREATES: Final = 0o100 | 0o20000000
+"""O_CREAT and the bit of O_TMPFILE that is its own, the same on both machines."""
 
 _SAME_NUMBER: Mapping[str, int] = MappingProxyType(
     {
@@ -53,15 +57,32 @@ _SAME_NUMBER: Mapping[str, int] = MappingProxyType(
         "fsconfig": 431,
         "fsmount": 432,
         "fspick": 433,
+        "openat2": 437,
         "mount_setattr": 442,
+        "fchmodat2": 452,
         "open_tree_attr": 467,
     }
 )
 """Numbers above 424 are shared by all architectures."""
 
-NO_SUCH_CALL: Final = ("io_uring_setup", "io_uring_enter", "io_uring_register", "keyctl", "add_key", "request_key")
-"""Answered ENOSYS, so that programs fall back: io_uring opens sockets unseen by this filter, and keyrings are
-not divided by namespaces."""
+NO_SUCH_CALL: Final = (
+    "io_uring_setup",
+    "io_uring_enter",
+    "io_uring_register",
+    "keyctl",
+    "add_key",
+    "request_key",
+    "openat2",
+)
+"""Answered ENOSYS, so that programs fall back: io_uring opens sockets unseen by this filter, keyrings are not
+divided by namespaces, and openat2 takes its mode from memory, which a filter cannot read."""
+
+_MODE_ARGUMENT: Final[Mapping[str, int]] = MappingProxyType(
+    {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
+)
+_OPEN_ARGUMENTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType({"open": (1, 2), "openat": (2, 3)})
+"""Where flags and mode are. A set-user-id file in the workspace is one on the host too: made by root's agent, it
+would be a root shell for whoever reaches the folder there. So no file gets such a bit (EPERM)."""
 
 NOT_PERMITTED: Final = (
     "mount",
@@ -106,10 +127,15 @@ ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(
             x32=True,
             numbers=MappingProxyType(
                 {
+                    "open": 2,
                     "ioctl": 16,
                     "socket": 41,
                     "socketpair": 53,
+                    "creat": 85,
+                    "chmod": 90,
+                    "fchmod": 91,
                     "syslog": 103,
+                    "mknod": 133,
                     "pivot_root": 155,
                     "mount": 165,
                     "umount2": 166,
@@ -119,6 +145,9 @@ ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(
                     "add_key": 248,
                     "request_key": 249,
                     "keyctl": 250,
+                    "openat": 257,
+                    "mknodat": 259,
+                    "fchmodat": 268,
                     "perf_event_open": 298,
                     "open_by_handle_at": 304,
                     "setns": 308,
@@ -135,9 +164,13 @@ ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(
             numbers=MappingProxyType(
                 {
                     "ioctl": 29,
+                    "mknodat": 33,
                     "umount2": 39,
                     "mount": 40,
                     "pivot_root": 41,
+                    "fchmod": 52,
+                    "fchmodat": 53,
+                    "openat": 56,
                     "kexec_load": 104,
                     "init_module": 105,
                     "delete_module": 106,
@@ -196,6 +229,30 @@ def _socket_steps() -> list[_Step]:
     ]
 
 
+def _mode_steps(numbers: Mapping[str, int]) -> list[_Step]:
+    """One block for each place that a mode can be in; opening counts only when it creates."""
+    steps: list[_Step] = []
+    for place in sorted(set(_MODE_ARGUMENT.values())):
+        steps.append(_Step(_LOAD, _low_half(place), label=f"mode{place}"))
+        steps.append(_Step(_JUMP_ANY_BIT, _SET_ID_BITS, "not_permitted", "allow"))
+    for name, (flags, mode) in _OPEN_ARGUMENTS.items():
+        if name in numbers:
+            steps.append(_Step(_LOAD, _low_half(flags), label=name))
+            steps.append(_Step(_JUMP_ANY_BIT, _CREATES, "", "allow"))
+            steps.append(_Step(_LOAD, _low_half(mode)))
+            steps.append(_Step(_JUMP_ANY_BIT, _SET_ID_BITS, "not_permitted", "allow"))
+    return steps
+
+
+def _dispatch(numbers: Mapping[str, int]) -> list[_Step]:
+    """Which block a call goes to; the commonest first."""
+    places = {name: name for name in (*_OPEN_ARGUMENTS, "ioctl", "socket", "socketpair")}
+    places.update({name: f"mode{place}" for name, place in _MODE_ARGUMENT.items()})
+    places.update(dict.fromkeys(NO_SUCH_CALL, "no_call"))
+    places.update(dict.fromkeys(NOT_PERMITTED, "not_permitted"))
+    return [_Step(_JUMP_EQUAL, numbers[name], label) for name, label in places.items() if name in numbers]
+
+
 def _steps(architecture: Architecture) -> list[_Step]:
     numbers = architecture.numbers
     steps = [
@@ -209,12 +266,9 @@ def _steps(architecture: Architecture) -> list[_Step]:
             _Step(_JUMP_AT_LEAST, _X32_END, "known"),
             _Step(_JUMP_AT_LEAST, _X32_FIRST, "no_call"),
         ]
-    steps.append(_Step(_JUMP_EQUAL, numbers["socket"], "socket", label="known"))
-    steps.append(_Step(_JUMP_EQUAL, numbers["socketpair"], "socketpair"))
-    steps.append(_Step(_JUMP_EQUAL, numbers["ioctl"], "ioctl"))
-    steps += [_Step(_JUMP_EQUAL, numbers[name], "no_call") for name in NO_SUCH_CALL]
-    steps += [_Step(_JUMP_EQUAL, numbers[name], "not_permitted") for name in NOT_PERMITTED]
+    steps += [replace(step, label="" if index else "known") for index, step in enumerate(_dispatch(numbers))]
     steps.append(_Step(_RETURN, ALLOW))
+    steps += _mode_steps(numbers)
     steps += _socket_steps()
     return [
         *steps,

@@ -1,15 +1,9 @@
-"""Starts an invocation as the shell does, without needing the shell: for tests of the wrapping alone."""
+"""Runs a command in a sandbox, and gives its output as text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from toolkit_core.errors import ToolError
-from toolkit_core.host.environment import CommandEnvironment
-from toolkit_core.host.execution import execute, readable_copies
-from toolkit_core.host.supervised import Spec
-from toolkit_core.ports.sandbox import Invocation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +19,8 @@ class Ended:
     stdout: str
     stderr: str
     note: str
-    timed_out: bool = False
-    signal: int | None = None
+    timed_out: bool
+    survivors_killed: int
 
     @property
     def text(self) -> str:
@@ -41,33 +35,8 @@ async def confined(
     cwd: str = "",
     timeout_seconds: float = 30.0,
     environment: Mapping[str, str] | None = None,
-    shell: str = "/bin/bash",
 ) -> Ended:
-    """Run a command in the sandbox. Raises what wrapping raises."""
-    given = dict(environment) if environment is not None else CommandEnvironment("allowlist").make()
-    plain = Invocation((shell, "-c", command), cwd or sandbox.root, given)
-    wrapped = await sandbox.wrap(plain, command)
-    assert wrapped.after_exit is not None
-    with readable_copies(wrapped.descriptors) as descriptors:
-        spec = Spec(
-            wrapped.argv,
-            wrapped.cwd,
-            wrapped.environment,
-            {**descriptors, **wrapped.inherited},
-            timeout_seconds=timeout_seconds,
-            spare_leader=wrapped.spare_leader,
-        )
-        try:
-            done = await execute(spec, max_bytes=1 << 20, on_output=None)
-        except BaseException:
-            await wrapped.after_exit()
-            raise
-    try:
-        note = await wrapped.after_exit()
-    except ToolError as e:
-        if not done.ending.timed_out:
-            raise
-        note = e.detail
-    streams = [bytes(kept.data).decode("utf-8", "replace") for kept in (done.stdout, done.stderr)]
-    ending = done.ending
-    return Ended(ending.exit_code, streams[0], streams[1], note, ending.timed_out, ending.signal)
+    """Run a command in the sandbox. Raises what the sandbox raises."""
+    done = await sandbox.run(command, cwd=cwd, timeout_seconds=timeout_seconds, environment=environment)
+    out, err = (stream.decode("utf-8", "replace") for stream in (done.stdout, done.stderr))
+    return Ended(done.exit_code, out, err, done.note, done.timed_out, done.survivors_killed)

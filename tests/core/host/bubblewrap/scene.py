@@ -84,7 +84,7 @@ class Scene:
         self.hidden.append(self.workspace / "a" / "key")
 
     def _set_victim(self) -> None:
-        self.victim = subprocess.Popen(["sleep", "600"], start_new_session=True)  # noqa: S607 - a test's process
+        self.victim = subprocess.Popen(["sleep", "600"], start_new_session=True)
         self._closing.callback(self._end_victim)
 
     def _end_victim(self) -> None:
