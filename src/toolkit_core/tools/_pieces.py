@@ -1,0 +1,149 @@
+"""The running text of several edits: pieces of the old file and of new text, never joined.
+
+A piece table (Crowley, Data Structures for Text Sequences, 1998): the old bytes stay where they are, an edit cuts
+pieces. What changed is then known without comparing: whatever lies between two pieces of the old file.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolkit_core.tools._needle import Needle
+
+Span = tuple[int, int]
+"""Start and end in the running text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a buffer; `old` where the buffer is the old file."""
+
+    buffer: bytes
+    start: int
+    end: int
+    old: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Old bytes `[old_start, old_end)` became `new`."""
+
+    old_start: int
+    old_end: int
+    new: bytes
+
+
+class PieceTable:
+    """The old file and the edits made to it so far."""
+
+    def __init__(self, old: bytes) -> None:
+        self._set([Piece(old, 0, len(old), True)] if old else [])
+        self._old = old
+
+    @property
+    def old(self) -> bytes:
+        """The old file."""
+        return self._old
+
+    def _set(self, pieces: list[Piece]) -> None:
+        self._pieces = pieces
+        self._starts = list(accumulate((p.end - p.start for p in pieces), initial=0))
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    @property
+    def parts(self) -> list[memoryview]:
+        """The running text in pieces."""
+        return [memoryview(p.buffer)[p.start : p.end] for p in self._pieces]
+
+    def bytes_at(self, start: int, end: int) -> bytes:
+        """The bytes of a span."""
+        return b"".join(piece.buffer[low:high] for piece, low, high in self.ranges(start, end))
+
+    def ranges(self, start: int, end: int) -> Iterator[tuple[Piece, int, int]]:
+        """The pieces behind a span, each with the range of its buffer."""
+        index = max(0, bisect_right(self._starts, start) - 1)
+        while index < len(self._pieces) and self._starts[index] < end:
+            piece, at = self._pieces[index], self._starts[index]
+            low = piece.start + max(0, start - at)
+            high = min(piece.end, piece.start + end - at)
+            if low < high:
+                yield piece, low, high
+            index += 1
+
+    def find(self, needle: Needle, start: int) -> Span | None:
+        """The first match at or behind `start`, across pieces too."""
+        index = max(0, bisect_right(self._starts, start) - 1)
+        for number in range(index, len(self._pieces)):
+            found = self._find_from_piece(needle, number, start)
+            if found is not None:
+                return found
+        return None
+
+    def _find_from_piece(self, needle: Needle, number: int, start: int) -> Span | None:
+        """The first match that begins in a piece."""
+        piece, at = self._pieces[number], self._starts[number]
+        low = piece.start + max(0, start - at)
+        inside = needle.find(piece.buffer, low, piece.end)
+        while inside is not None and self._splits_line_end(needle, at + inside[0] - piece.start):
+            inside = needle.find(piece.buffer, inside[0] + needle.codec.width, piece.end)
+        span = None if inside is None else (at + inside[0] - piece.start, at + inside[1] - piece.start)
+        edge = at + piece.end - piece.start
+        first_crossing = max(at, start, edge - needle.max_bytes + 1)
+        if number + 1 == len(self._pieces) or (span is not None and span[0] <= first_crossing):
+            return span
+        crossing = self._find_crossing(needle, first_crossing, edge)
+        return min(filter(None, (span, crossing)), default=None)
+
+    def _find_crossing(self, needle: Needle, low: int, edge: int) -> Span | None:
+        """The first match that starts at or behind `low`, before `edge`, and ends behind it."""
+        low -= low % needle.codec.width
+        window = self.bytes_at(low, edge + needle.max_bytes - 1)
+        at = 0
+        while (found := needle.find(window, at, len(window))) is not None and low + found[0] < edge:
+            if low + found[1] > edge and not self._splits_line_end(needle, low + found[0]):
+                return low + found[0], low + found[1]
+            at = found[0] + needle.codec.width
+        return None
+
+    def _splits_line_end(self, needle: Needle, start: int) -> bool:
+        """Whether a match that leads with a line end begins between its CR and its LF."""
+        width = needle.codec.width
+        if not needle.leads_with_line_end or start < width:
+            return False
+        return self.bytes_at(start - width, start + width) == needle.codec.cr + needle.codec.lf
+
+    def replace(self, spans: Sequence[Span], news: Sequence[bytes]) -> None:
+        """Put new bytes in place of spans, which are in order and do not overlap."""
+        pieces: list[Piece] = []
+        at = 0
+        for (start, end), new in zip(spans, news, strict=True):
+            self._copy(pieces, at, start)
+            if new:
+                pieces.append(Piece(new, 0, len(new), False))
+            at = end
+        self._copy(pieces, at, len(self))
+        self._set(pieces)
+
+    def _copy(self, pieces: list[Piece], start: int, end: int) -> None:
+        pieces.extend(Piece(piece.buffer, low, high, piece.old) for piece, low, high in self.ranges(start, end))
+
+    def changes(self) -> Iterator[Change]:
+        """What became of the old bytes, in order."""
+        at, new = 0, list[bytes]()
+        for piece in self._pieces:
+            if not piece.old:
+                new.append(piece.buffer[piece.start : piece.end])
+                continue
+            if new or piece.start != at:
+                yield Change(at, piece.start, b"".join(new))
+                new = []
+            at = piece.end
+        if new or at != len(self._old):
+            yield Change(at, len(self._old), b"".join(new))
