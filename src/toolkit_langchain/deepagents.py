@@ -110,7 +110,9 @@ class DeepAgentsBackend(SandboxBackendProtocol):
             return LsResult(error=_error(e, path))
         folder = path.rstrip("/")
         return LsResult(
-            entries=[FileInfo(path=f"{folder}/{entry.name}", is_dir=entry.kind == "directory") for entry in listing.entries]
+            entries=[
+                FileInfo(path=f"{folder}/{entry.name}", is_dir=entry.kind == "directory") for entry in listing.entries
+            ]
         )
 
     async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
@@ -185,9 +187,7 @@ class DeepAgentsBackend(SandboxBackendProtocol):
             return WriteResult(error=_error(e, file_path))
         return WriteResult(path=file_path)
 
-    async def aedit(
-        self, file_path: str, old_string: str, new_string: str, replace_all: bool = False
-    ) -> EditResult:
+    async def aedit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         """Replace text that occurs once, or everywhere it occurs; every other byte stays as it is."""
         edit = {"old_text": old_string, "new_text": new_string, "replace_all": replace_all}
         result = await self._plane.edit_tool.call({"path": file_path, "edits": [edit]})
