@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 # --- calls -------------------------------------------------------------------------------------------
@@ -480,6 +481,9 @@ PROCESS_WRITE_MAX_BYTES: Final = 65_536
 PROCESS_WRITE_SECONDS: Final = 5.0
 """How long a write waits for a process that does not read its input."""
 
+PROCESS_GATHER_SECONDS: Final = 0.05
+"""After the first bytes of an answer, the time in which the rest of its lines come."""
+
 PROCESS_SETTLE_SECONDS: Final = 0.2
 """After a start or a write, the time in which an answer usually comes; it is returned with the call."""
 
@@ -557,3 +561,29 @@ MEMORY_FILE_BYTES: Final = 1024 * 1024
 
 MEMORY_HEAD_LINES: Final = 200
 """Lines of the index that go into the system prompt of every run."""
+
+
+# --- what a composition may change -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The numbers that `default_tools(limits=...)` passes on; the reasons stand with the constants above.
+
+    Example:
+        >>> tools = default_tools(".", limits=Limits(command_timeout_seconds=30))
+    """
+
+    read_line_chars: int = READ_LINE_CHARS
+    read_output_bytes: int = READ_OUTPUT_BYTES
+    read_scan_bytes: int = READ_SCAN_BYTES
+    image_bytes: int = IMAGE_MAX_BYTES
+    edit_file_bytes: int = EDIT_FILE_BYTES
+    glob_limit: int = GLOB_LIMIT
+    grep_limit: int = GREP_LIMIT
+    search_budget_seconds: float = SEARCH_BUDGET_SECONDS
+    command_timeout_seconds: float = COMMAND_TIMEOUT_SECONDS
+    command_timeout_max_seconds: float = COMMAND_TIMEOUT_MAX_SECONDS
+    command_output_bytes: int = COMMAND_OUTPUT_MAX_BYTES
+    web_seconds: float = WEB_TOTAL_SECONDS
+    web_bytes: int = WEB_BODY_MAX_BYTES

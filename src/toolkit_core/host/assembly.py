@@ -1,0 +1,169 @@
+"""The parts that the composition leaves put together: built-in tools over this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from toolkit_core.host.commands import HostCommands
+from toolkit_core.host.files import HostFiles
+from toolkit_core.host.processes import HostProcesses
+from toolkit_core.host.search import HostSearch
+from toolkit_core.host.web import HostWeb
+from toolkit_core.limits import Limits
+from toolkit_core.ports.sandbox import SandboxClient, SupportsWrap
+from toolkit_core.tools import (
+    ReadRecord,
+    edit_file_tool,
+    glob_tool,
+    grep_tool,
+    read_file_tool,
+    shell_tool,
+    web_fetch_tool,
+    web_search_tool,
+    write_file_tool,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolkit_core.host.egress import Egress
+    from toolkit_core.host.environment import EnvironmentChoice
+    from toolkit_core.host.resolve import AnyPath, Outside
+    from toolkit_core.ports.editor import Editor
+    from toolkit_core.ports.web_search import WebSearchProvider
+    from toolkit_core.tool import Tool
+
+Closer = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Some tools, and what must be closed after them."""
+
+    tools: tuple[Tool[Any], ...] = ()
+    closers: tuple[Closer, ...] = ()
+
+    def __add__(self, other: Parts) -> Parts:
+        return Parts(self.tools + other.tools, self.closers + other.closers)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where tools work: made absolute once, from what a caller wrote.
+
+    Attributes:
+        cwd: The root.
+        extra_roots: Further folders that paths may lie in.
+        outside: Whether paths outside the roots are refused, or left to a program's policy.
+        sandbox: Where commands run, and files lie where its filesystem is separate.
+        limits: The numbers.
+    """
+
+    cwd: str
+    extra_roots: tuple[str, ...] = ()
+    outside: Outside = "refuse"
+    sandbox: SandboxClient | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    @staticmethod
+    def of(
+        cwd: AnyPath,
+        *,
+        extra_roots: Sequence[AnyPath] = (),
+        outside: Outside = "refuse",
+        sandbox: SandboxClient | None = None,
+        limits: Limits | None = None,
+    ) -> Place:
+        """`~` expanded, the rest relative to the process's folder. Raises ValueError for an empty cwd."""
+        if not os.fspath(cwd):
+            raise ValueError("cwd is empty: name the folder that the tools work in")
+        roots = tuple(map(_absolute, extra_roots))
+        return Place(_absolute(cwd), roots, outside, sandbox, limits or Limits())
+
+    @property
+    def separate(self) -> SandboxClient | None:
+        """The sandbox whose files are not the host's, if that is where tools work."""
+        return self.sandbox if self.sandbox is not None and self.sandbox.filesystem == "separate" else None
+
+    @property
+    def wrap(self) -> SupportsWrap | None:
+        """What confines host commands."""
+        return self.sandbox if self.separate is None and isinstance(self.sandbox, SupportsWrap) else None
+
+
+def _absolute(path: AnyPath) -> str:
+    return os.path.abspath(os.path.expanduser(os.fspath(path)))
+
+
+def file_parts(place: Place, *, require_read: bool, editor: Editor | None) -> Parts:
+    """read_file, write_file, edit_file, glob, grep."""
+    limits = place.limits
+    files = HostFiles(place.cwd, extra_roots=place.extra_roots, outside=place.outside)
+    search = HostSearch(
+        place.cwd,
+        extra_roots=place.extra_roots,
+        outside=place.outside,
+        budget_seconds=limits.search_budget_seconds,
+    )
+    seen = files
+    record = ReadRecord() if require_read else None
+    return Parts(
+        (
+            read_file_tool(
+                seen,
+                record=record,
+                max_line_chars=limits.read_line_chars,
+                max_output_bytes=limits.read_output_bytes,
+                max_scan_bytes=limits.read_scan_bytes,
+                max_image_bytes=limits.image_bytes,
+            ),
+            write_file_tool(seen, record=record),
+            edit_file_tool(seen, record=record, max_file_bytes=limits.edit_file_bytes),
+            glob_tool(search, default_limit=limits.glob_limit, editor=editor is not None),
+            grep_tool(search, default_limit=limits.grep_limit, editor=editor is not None),
+        )
+    )
+
+
+def shell_parts(place: Place, *, env: EnvironmentChoice = "allowlist") -> Parts:
+    """shell."""
+    limits = place.limits
+    commands = HostCommands(
+        place.cwd,
+        env=env,
+        extra_roots=place.extra_roots,
+        wrap=place.wrap,
+        max_output_bytes=limits.command_output_bytes,
+    )
+    tool = shell_tool(
+        commands,
+        default_timeout_seconds=limits.command_timeout_seconds,
+        max_timeout_seconds=limits.command_timeout_max_seconds,
+    )
+    return Parts((tool,), (commands.aclose,))
+
+
+def process_parts(place: Place, *, env: EnvironmentChoice = "allowlist") -> Parts:
+    """process_start, process_read, process_write, process_stop."""
+    from toolkit_core.tools import process_tools
+
+    processes = HostProcesses(place.cwd, env=env, wrap=place.wrap)
+    return Parts(tuple(process_tools(processes)), (processes.aclose,))
+
+
+def web_parts(limits: Limits, *, egress: Egress | None = None) -> Parts:
+    """web_fetch."""
+    tool = web_fetch_tool(
+        HostWeb(egress=egress),
+        timeout_seconds=limits.web_seconds,
+        max_bytes=limits.web_bytes,
+    )
+    return Parts((tool,))
+
+
+def search_parts(providers: Sequence[WebSearchProvider]) -> Parts:
+    """web_search, where there are providers."""
+    return Parts((web_search_tool(tuple(providers)),)) if providers else Parts()
