@@ -9,6 +9,7 @@ seccomp(2), linux/filter.h, linux/seccomp.h. Arguments that the kernel reads as 
 from __future__ import annotations
 
 import errno
+import functools
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -297,6 +298,7 @@ def _assemble(steps: Sequence[_Step]) -> bytes:
     )
 
 
+@functools.cache
 def filter_program(machine: str) -> bytes | None:
     """The filter for a machine as `platform.machine()` names it, or None where there is no table for it.
 

@@ -7,9 +7,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -382,7 +384,10 @@ def test_what_is_no_command_is_never_approved(workspace: Path, command: str) -> 
 
 
 async def test_no_room_for_a_record_is_a_refusal(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit_core.host.bubblewrap.sandbox.state_folder", lambda _: None)
+    def nowhere(writable: Sequence[str]) -> str | None:
+        return None
+
+    monkeypatch.setattr("toolkit_core.host.bubblewrap.sandbox.state_folder", nowhere)
     (base / "ws").mkdir()
     with pytest.raises(ToolError, match="no private folder") as caught:
         await confined(BubblewrapSandbox(base / "ws"), "touch ran")
@@ -403,3 +408,38 @@ async def test_status_text_that_a_stranger_wrote_is_ignored(
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     assert json.loads((await confined(BubblewrapSandbox(workspace), "echo '{}'")).stdout) == {}
+
+
+OWNER = """
+import asyncio, sys
+from toolkit_core.host.bubblewrap import BubblewrapSandbox
+asyncio.run(BubblewrapSandbox(sys.argv[1]).run(sys.argv[2]))
+"""
+
+
+def running(marker: str) -> bool:
+    shown = subprocess.run(["ps", "-eo", "args"], check=True, capture_output=True, text=True).stdout
+    return any(line.startswith(f"sleep {marker}") for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+async def test_with_its_owner_the_whole_sandbox_dies_and_the_next_command_cleans_up(
+    workspace: Path, end: signal.Signals
+) -> None:
+    marker = f"96{os.getpid()}{end:d}"
+    command = f"setsid env -i sleep {marker} & echo x > CLAUDE.md; trap '' TERM INT; sleep {marker}"
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(workspace), command],
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    async with asyncio.timeout(30):
+        while not (running(marker) and (workspace / "CLAUDE.md").exists()):
+            await asyncio.sleep(0.05)
+        owner.send_signal(end)
+        owner.wait()
+        while running(marker):
+            await asyncio.sleep(0.05)
+    done = await confined(BubblewrapSandbox(workspace), "ls -A")
+    assert done.stdout == ""
+    assert end == signal.SIGINT or "CLAUDE.md" in done.note  # on SIGINT Python itself swept

@@ -176,7 +176,9 @@ async def test_entries_that_flicker_while_the_command_ends_are_swept(base: Path,
 
 
 async def test_rights_taken_away_do_not_protect_a_plant(workspace: Path) -> None:
-    command = "mkdir -p .vscode .git; chmod 0 .vscode .git; setfacl -m u::--- . 2>/dev/null; chattr +i . 2>/dev/null; chmod 0 ."
+    command = (
+        "mkdir -p .vscode .git; chmod 0 .vscode .git; { setfacl -m u::--- .; chattr +i .; } 2>/dev/null; chmod 0 ."
+    )
     done = await confined(BubblewrapSandbox(workspace), command)
     workspace.chmod(0o755)
     assert os.listdir(workspace) == []
