@@ -115,8 +115,8 @@ IMAGE_MAX_PIXELS_A_SIDE: Final = 8_000
 DOCUMENT_MAX_BYTES: Final = 67_108_864
 """Largest document or notebook that is read (64 MiB)."""
 
-DOCUMENT_TEXT_BYTES: Final = 16_777_216
-"""Text taken from one document; a PDF can repeat a page's text without end."""
+DOCUMENT_TEXT_BYTES: Final = 4_194_304
+"""Text taken from one document (4 MiB, over a thousand pages); a PDF can repeat a page's text without end."""
 
 DOCUMENT_SECONDS: Final = 30.0
 """How long a document may take to parse: some 300 pages; then its process is killed."""

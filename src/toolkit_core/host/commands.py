@@ -127,7 +127,7 @@ class HostCommands:
         shared.use(self)
         started = time.monotonic()
         with ExitStack() as stack:
-            scratch = _scratch_folder(stack, self._scratch, session)
+            scratch = scratch_folder(stack, self._scratch, session)
             trace = traceparent if self._wrap is None else None
             invocation = Invocation(argv, folder, source.make(traceparent=trace, scratch=scratch))
             if self._wrap is not None:
@@ -150,7 +150,7 @@ class HostCommands:
         try:
             execution = await self._execute(invocation, seconds, on_output)
         except BaseException:
-            await finish(_clean_up_quietly(invocation))
+            await finish(clean_up_quietly(invocation))
             raise
         cleaned = _Cleaned()
         await finish(_clean_up(invocation, cleaned))
@@ -206,14 +206,15 @@ async def _clean_up(invocation: Invocation, cleaned: _Cleaned) -> None:
         cleaned.note = f"the sandbox's clean-up failed: {e!r}"
 
 
-async def _clean_up_quietly(invocation: Invocation) -> None:
+async def clean_up_quietly(invocation: Invocation) -> None:
     """After a failure or a cancellation, which says already that the command did not run to its end."""
     if invocation.after_exit is not None:
         with suppress(ToolError):
             await invocation.after_exit()
 
 
-def _scratch_folder(stack: ExitStack, scratch: Scratch, session: str) -> str:
+def scratch_folder(stack: ExitStack, scratch: Scratch, session: str) -> str:
+    """The session's scratch folder, kept as long as the stack. Raises `ToolError` `io_error`."""
     try:
         return stack.enter_context(scratch.folder(session))
     except OSError as e:

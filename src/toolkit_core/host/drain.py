@@ -111,16 +111,24 @@ def without_partial_start(data: bytes) -> bytes:
 class Drain:
     """Reads a descriptor into a sink until its end, then closes it.
 
-    On the running event loop; past `FLOOD_BYTES` in a thread of its own, where it costs the loop nothing and a
+    On the running event loop; past `flood_bytes` in a thread of its own, where it costs the loop nothing and a
     writer of small pieces does not wake anybody for each. `listener` is called on the loop with what came;
     pieces of a flood may be left out.
     """
 
-    def __init__(self, descriptor: int, sink: Sink, listener: Callable[[bytes], None] | None = None) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        sink: Sink,
+        listener: Callable[[bytes], None] | None = None,
+        *,
+        flood_bytes: float = FLOOD_BYTES,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._descriptor = descriptor
         self._sink = sink
         self._listener = listener
+        self._flood_bytes = flood_bytes
         self._total = 0
         self._news = b""
         self._closed = False
@@ -146,7 +154,7 @@ class Drain:
             self._loop.remove_reader(self._descriptor)
             self._close_descriptor()
             self._set_ended()
-        elif self._total > FLOOD_BYTES and not self._closed:
+        elif self._total > self._flood_bytes and not self._closed:
             self._loop.remove_reader(self._descriptor)
             self._thread = threading.Thread(target=self._flood, name="toolkit-drain", daemon=True)
             self._thread.start()

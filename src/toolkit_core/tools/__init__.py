@@ -7,9 +7,16 @@ from toolkit_core.tools._edit_file import edit_file_tool
 from toolkit_core.tools._glob import glob_tool
 from toolkit_core.tools._grep import grep_tool
 from toolkit_core.tools._memory import memory_instructions, memory_read_tool, memory_write_tool
+from toolkit_core.tools._process import (
+    process_read_tool,
+    process_start_tool,
+    process_stop_tool,
+    process_write_tool,
+)
 from toolkit_core.tools._read_file import read_file_tool
 from toolkit_core.tools._read_record import ReadRecord
 from toolkit_core.tools._recall import recall_tool
+from toolkit_core.tools._shell import bash_tool, shell_tool
 from toolkit_core.tools._shell import bash_tool, shell_tool
 from toolkit_core.tools._tool_search import catalogued, tool_search_tool
 from toolkit_core.tools._web_fetch import web_fetch_tool
@@ -29,6 +36,10 @@ __all__ = [
     "memory_instructions",
     "memory_read_tool",
     "memory_write_tool",
+    "process_read_tool",
+    "process_start_tool",
+    "process_stop_tool",
+    "process_write_tool",
     "read_file_tool",
     "recall_tool",
     "shell_tool",
