@@ -17,7 +17,6 @@ from toolkit_core.tools._read_file import read_file_tool
 from toolkit_core.tools._read_record import ReadRecord
 from toolkit_core.tools._recall import recall_tool
 from toolkit_core.tools._shell import bash_tool, shell_tool
-from toolkit_core.tools._shell import bash_tool, shell_tool
 from toolkit_core.tools._tool_search import catalogued, tool_search_tool
 from toolkit_core.tools._web_fetch import web_fetch_tool
 from toolkit_core.tools._web_search import web_search_tool
