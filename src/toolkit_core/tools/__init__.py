@@ -4,6 +4,7 @@ from toolkit_core.tools._ask_user_question import ask_user_question_tool
 from toolkit_core.tools._browse import browse_tool
 from toolkit_core.tools._commitments import commitments_tool
 from toolkit_core.tools._edit_file import edit_file_tool
+from toolkit_core.tools._editor_files import with_editor
 from toolkit_core.tools._glob import glob_tool
 from toolkit_core.tools._grep import grep_tool
 from toolkit_core.tools._memory import memory_instructions, memory_read_tool, memory_write_tool
@@ -45,5 +46,6 @@ __all__ = [
     "tool_search_tool",
     "web_fetch_tool",
     "web_search_tool",
+    "with_editor",
     "write_file_tool",
 ]
