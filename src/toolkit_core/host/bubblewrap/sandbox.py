@@ -23,7 +23,7 @@ from toolkit_core.host.bubblewrap.confined_run import ConfinedRun, begin_all, en
 from toolkit_core.host.bubblewrap.probing import Probe, find_program, machine_filter, probe
 from toolkit_core.host.bubblewrap.runs import Record, Run, state_folder
 from toolkit_core.host.bubblewrap.shared_files import SharedFiles
-from toolkit_core.host.bubblewrap.trust import plain, survey
+from toolkit_core.host.bubblewrap.trust import git_folders, plain, survey
 from toolkit_core.host.commands import HostCommands
 from toolkit_core.host.environment import CommandEnvironment
 from toolkit_core.ports.sandbox import Filesystem, Invocation
@@ -274,12 +274,23 @@ class BubblewrapSandbox:
         return Layout(
             writable=self._writable,
             working_directory=where,
-            read_only=tuple(path for paths in present for path in paths),
+            read_only=(*(path for paths in present for path in paths), *self._linked_git()),
             # The records too: whoever reads a lock's file can hold the lock.
             hidden=tuple(outermost([*self._hidden_now(), *([state] if state is not None else [])])),
             network=self._network,
             extra_files=((LANDLOCK_PROGRAM, landlock_source()),) if self._strict else (),
         )
+
+    def _linked_git(self) -> list[str]:
+        """Git folders that a root's `.git` names and that lie in another writable folder."""
+        named = [path for root in self._writable for path in git_folders(root)]
+        return [
+            path
+            for path in named
+            if path not in self._writable
+            and any(within(path, root) for root in self._writable)
+            and os.path.exists(path)
+        ]
 
     def _hidden_now(self) -> list[str]:
         """Hidden paths that exist, links followed again: they may have come, or become links, since."""

@@ -100,7 +100,7 @@ def _joined(folder: str, raw: bytes) -> str | None:
     return os.path.realpath(os.path.join(folder, os.path.expanduser(os.fsdecode(text))))
 
 
-def _git_folders(root: str) -> Iterator[str]:
+def git_folders(root: str) -> Iterator[str]:
     """Where git goes from here: the folder that a `.git` file names, and the common one of a worktree."""
     entry = os.path.join(root, ".git")
     folder = os.path.realpath(entry)
@@ -136,7 +136,7 @@ def _candidates(root: str) -> list[str]:
     named = [os.path.join(root, name) for name in TRUST_INPUTS]
     if is_repository(repository_parts(root)):
         named += [os.path.join(root, name) for name in _REPOSITORY_PARTS]
-    led: list[str] = list(_git_folders(root))
+    led: list[str] = list(git_folders(root))
     for path in named:
         found = _lstat(path)
         if found is None:

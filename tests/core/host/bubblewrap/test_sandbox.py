@@ -176,6 +176,7 @@ async def test_a_linked_worktree_protects_the_real_git_folder(base: Path, worksp
     for sandbox in (
         BubblewrapSandbox(workspace / "wt"),
         BubblewrapSandbox(workspace / "wt", writable=[main]),
+        BubblewrapSandbox(workspace / "wt", writable=[workspace]),
         BubblewrapSandbox(main),
     ):
         done = await confined(
