@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolkit_core.errors import ToolError
-from toolkit_core.ports.sandbox import SandboxClient, SupportsRemove
+from toolkit_core.ports.sandbox import SandboxClient
 
 if TYPE_CHECKING:
     from toolkit_core.ports.commands import CommandResult

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import codecs
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from toolkit_core.errors import ToolError
 from toolkit_core.limits import BACKEND_BINARY_MAX_BYTES, BACKEND_PAGE_MAX_BYTES, BACKEND_SCAN_MAX_BYTES
-from toolkit_core.ports.files import OpenFile
+
+if TYPE_CHECKING:
+    from toolkit_core.ports.files import OpenFile
 
 _BLOCK: Final = 1_048_576
 _HEAD: Final = 8_192

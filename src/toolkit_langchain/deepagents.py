@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from uuid import uuid4
 
@@ -217,7 +216,7 @@ class DeepAgentsBackend(SandboxBackendProtocol):
 
     # --- commands -------------------------------------------------------------------------------------
 
-    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:  # noqa: ASYNC109 - theirs
+    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command in the root; stdout, then stderr."""
         seconds = self._timeout_seconds if not timeout or timeout < 0 else float(timeout)
         try:
@@ -286,7 +285,7 @@ _EDIT_ERRORS = {
 
 
 def _absolute(path: str) -> str:
-    """deepagents' paths are absolute; a relative one would mean another folder to each side."""
+    """Deepagents' paths are absolute; a relative one would mean another folder to each side."""
     if not path.startswith("/"):
         raise ToolError(f"{path!r} is no absolute path", code="invalid_arguments", hint="Give one that starts with /.")
     return path
