@@ -10,66 +10,209 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from toolkit_core.capabilities import TOOLS_SCHEMA, files, memory, processes, shell, standard_capabilities, web
     from toolkit_core.capability import Capability
+    from toolkit_core.catalog import ToolCatalog
     from toolkit_core.context import NO_CONTEXT, Progress, ToolContext
     from toolkit_core.defaults import default_tools
     from toolkit_core.effects import Claims, Effects, conflicts
     from toolkit_core.errors import CODES, HARD_CODES, ErrorCode, ErrorInfo, Suspended, ToolError
     from toolkit_core.factories import Arguments, function_tool, model_tool, port_tool, schema_tool
+    from toolkit_core.host.browser import ChromiumBrowser
+    from toolkit_core.host.bubblewrap import BubblewrapSandbox
+    from toolkit_core.host.commands import HostCommands
+    from toolkit_core.host.egress import Egress
+    from toolkit_core.host.files import HostFiles
+    from toolkit_core.host.processes import HostProcesses
+    from toolkit_core.host.resolve import resolve_within
+    from toolkit_core.host.search import HostSearch
+    from toolkit_core.host.search_providers import brave, duckduckgo, searxng, tavily
+    from toolkit_core.host.sqlite import SQLiteCommitments, SQLiteLedger
+    from toolkit_core.host.web import HostWeb
+    from toolkit_core.limits import Limits
+    from toolkit_core.output_window import Window, bounded, window
+    from toolkit_core.policy import Decision, Policy
     from toolkit_core.ports.ask import Answer, Ask, Option, Question
+    from toolkit_core.ports.catalog import Catalog, ToolSummary
+    from toolkit_core.ports.commands import CommandResult, Commands
+    from toolkit_core.ports.commitments import Commitment, CommitmentStore
+    from toolkit_core.ports.editor import Editor
     from toolkit_core.ports.files import Files, Resolved
     from toolkit_core.ports.ledger import Ledger, LedgerEntry
+    from toolkit_core.ports.processes import Processes, ProcessState
+    from toolkit_core.ports.sandbox import SandboxClient
+    from toolkit_core.ports.search import Search
     from toolkit_core.result import ImageBlock, TextBlock, ToolResult
     from toolkit_core.tool import Tool, ToolSet
+    from toolkit_core.tools import (
+        ReadRecord,
+        ask_user_question_tool,
+        bash_tool,
+        browse_tool,
+        catalogued,
+        commitments_tool,
+        edit_file_tool,
+        glob_tool,
+        grep_tool,
+        memory_instructions,
+        memory_read_tool,
+        memory_write_tool,
+        process_read_tool,
+        process_start_tool,
+        process_stop_tool,
+        process_write_tool,
+        read_file_tool,
+        recall_tool,
+        shell_tool,
+        tool_search_tool,
+        web_fetch_tool,
+        web_search_tool,
+        with_editor,
+        write_file_tool,
+    )
 
 _NAMES: Final = {
+    "capabilities": "TOOLS_SCHEMA files memory processes shell standard_capabilities web",
     "capability": "Capability",
+    "catalog": "ToolCatalog",
     "context": "NO_CONTEXT Progress ToolContext",
     "defaults": "default_tools",
     "effects": "Claims Effects conflicts",
-    "errors": "CODES HARD_CODES ErrorCode ErrorInfo Suspended ToolError",
+    "errors": "CODES ErrorCode ErrorInfo HARD_CODES Suspended ToolError",
     "factories": "Arguments function_tool model_tool port_tool schema_tool",
+    "host.browser": "ChromiumBrowser",
+    "host.bubblewrap": "BubblewrapSandbox",
+    "host.commands": "HostCommands",
+    "host.egress": "Egress",
+    "host.files": "HostFiles",
+    "host.processes": "HostProcesses",
+    "host.resolve": "resolve_within",
+    "host.search": "HostSearch",
+    "host.search_providers": "brave duckduckgo searxng tavily",
+    "host.sqlite": "SQLiteCommitments SQLiteLedger",
+    "host.web": "HostWeb",
+    "limits": "Limits",
+    "output_window": "Window bounded window",
+    "policy": "Decision Policy",
     "ports.ask": "Answer Ask Option Question",
+    "ports.catalog": "Catalog ToolSummary",
+    "ports.commands": "CommandResult Commands",
+    "ports.commitments": "Commitment CommitmentStore",
+    "ports.editor": "Editor",
     "ports.files": "Files Resolved",
     "ports.ledger": "Ledger LedgerEntry",
+    "ports.processes": "ProcessState Processes",
+    "ports.sandbox": "SandboxClient",
+    "ports.search": "Search",
     "result": "ImageBlock TextBlock ToolResult",
     "tool": "Tool ToolSet",
+    "tools": (
+        "ReadRecord ask_user_question_tool bash_tool browse_tool catalogued commitments_tool "
+        "edit_file_tool glob_tool grep_tool memory_instructions memory_read_tool memory_write_tool "
+        "process_read_tool process_start_tool process_stop_tool process_write_tool read_file_tool "
+        "recall_tool shell_tool tool_search_tool web_fetch_tool web_search_tool with_editor "
+        "write_file_tool"
+    ),
 }
 _HOME: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [  # noqa: RUF022 - in the order of the modules above
-    "Capability",
-    "NO_CONTEXT",
-    "Progress",
-    "ToolContext",
-    "default_tools",
-    "Claims",
-    "Effects",
-    "conflicts",
+__all__ = [
     "CODES",
     "HARD_CODES",
+    "NO_CONTEXT",
+    "TOOLS_SCHEMA",
+    "Answer",
+    "Arguments",
+    "Ask",
+    "BubblewrapSandbox",
+    "Capability",
+    "Catalog",
+    "ChromiumBrowser",
+    "Claims",
+    "CommandResult",
+    "Commands",
+    "Commitment",
+    "CommitmentStore",
+    "Decision",
+    "Editor",
+    "Effects",
+    "Egress",
     "ErrorCode",
     "ErrorInfo",
-    "Suspended",
-    "ToolError",
-    "Arguments",
-    "function_tool",
-    "model_tool",
-    "port_tool",
-    "schema_tool",
-    "Answer",
-    "Ask",
-    "Option",
-    "Question",
     "Files",
-    "Resolved",
+    "HostCommands",
+    "HostFiles",
+    "HostProcesses",
+    "HostSearch",
+    "HostWeb",
+    "ImageBlock",
     "Ledger",
     "LedgerEntry",
-    "ImageBlock",
+    "Limits",
+    "Option",
+    "Policy",
+    "ProcessState",
+    "Processes",
+    "Progress",
+    "Question",
+    "ReadRecord",
+    "Resolved",
+    "SQLiteCommitments",
+    "SQLiteLedger",
+    "SandboxClient",
+    "Search",
+    "Suspended",
     "TextBlock",
-    "ToolResult",
     "Tool",
+    "ToolCatalog",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
     "ToolSet",
+    "ToolSummary",
+    "Window",
+    "ask_user_question_tool",
+    "bash_tool",
+    "bounded",
+    "brave",
+    "browse_tool",
+    "catalogued",
+    "commitments_tool",
+    "conflicts",
+    "default_tools",
+    "duckduckgo",
+    "edit_file_tool",
+    "files",
+    "function_tool",
+    "glob_tool",
+    "grep_tool",
+    "memory",
+    "memory_instructions",
+    "memory_read_tool",
+    "memory_write_tool",
+    "model_tool",
+    "port_tool",
+    "process_read_tool",
+    "process_start_tool",
+    "process_stop_tool",
+    "process_write_tool",
+    "processes",
+    "read_file_tool",
+    "recall_tool",
+    "resolve_within",
+    "schema_tool",
+    "searxng",
+    "shell",
+    "shell_tool",
+    "standard_capabilities",
+    "tavily",
+    "tool_search_tool",
+    "web",
+    "web_fetch_tool",
+    "web_search_tool",
+    "window",
+    "with_editor",
+    "write_file_tool",
 ]
 
 
