@@ -164,13 +164,25 @@ def test_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch,
     assert control["rich"].state == "ok"
 
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("TOOLKIT_BROWSER", raising=False)
     monkeypatch.setattr("importlib.metadata.version", _nothing_is_installed)
     found = {finding.name: finding for finding in examine()}
 
-    assert found["shell"].state == "broken"
-    assert found["git"].state == "lacking"
+    assert {found[name].state for name in ("git", "bubblewrap", "docker", "chromium", "rich")} == {"lacking"}
     assert "git" in found["git"].advice
+    assert "TOOLKIT_BROWSER" in found["chromium"].advice
     assert found["langchain"].advice == "pip install 'toolkit-core[langchain-agents]'"
+
+
+def test_doctor_ends_with_1_when_a_default_tool_cannot_work(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor"]) == 0  # CONTROL
+
+    monkeypatch.setattr("toolkit_core.host.ripgrep.find_ripgrep", lambda: None)
+
+    assert main(["doctor"]) == 1
+    assert "!!  ripgrep" in capsys.readouterr().out
 
 
 def _nothing_is_installed(distribution: str) -> str:

@@ -118,7 +118,7 @@ def test_a_framework_that_is_not_installed_is_named_with_its_install_command(
 ) -> None:
     class Broken:
         def load(self) -> None:
-            raise ImportError("No module named 'llama_index'")
+            raise ModuleNotFoundError("No module named 'llama_index'")
 
     monkeypatch.setattr(demo, "entry_points", _found(Broken()))
 

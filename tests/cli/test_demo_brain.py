@@ -69,7 +69,7 @@ async def test_the_bug_of_the_sample_is_found_and_fixed(workspace: Path) -> None
         [FIX, ("parcels/slip.py", "pages", "sheets"), ("tests/test_slip.py", "pages", "sheets"),
          ("parcels/slip.py", "(lines +", "(lines -")],
         [FIX, ("parcels/weight.py", "grams * quantity", "grams + quantity")],
-        [FIX, ("parcels/weight.py", "not in GRAMS", "in GRAMS"), ("parcels/weight.py", "GRAMS_PER", "\n\nGRAMS_PER")],
+        [FIX, ("parcels/weight.py", "not in GRAMS", "in GRAMS"), ("parcels/weight.py", "def parse", "\n\ndef parse")],
         [FIX, ("parcels/calendar.py", "left > 0", "left > 1")],
         [FIX, ("parcels/pricing.py", "cents // 100}", "cents // 10}")],
     ],

@@ -91,7 +91,7 @@ def _find(name: str) -> Run:
         raise DemoUnavailable(f"no demo is installed for it; {install_command(_EXTRA_OF[name])}")
     try:
         return found[0].load()
-    except ImportError as e:
+    except ModuleNotFoundError as e:
         raise DemoUnavailable(f"{e}\nIt is installed with: {install_command(_EXTRA_OF[name])}") from e
 
 

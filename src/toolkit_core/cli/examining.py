@@ -1,4 +1,8 @@
-"""The checks behind `toolkit doctor`: each looks at one thing and says how to get it."""
+"""The checks behind `toolkit doctor`: each looks at one thing and says how to get it.
+
+They look where the tools themselves look. The host is imported in the checks, so that other subcommands start
+without it.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,17 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import Literal
 
+from toolkit_core.errors import ToolError
 from toolkit_core.limits import DOCTOR_PROBE_SECONDS
 
 State = Literal["ok", "lacking", "broken"]
 
-_SANDBOXES = "Sandboxes"
-
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-
-_MAC_BROWSERS = (
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-    "/Applications/Chromium.app/Contents/MacOS/Chromium",
-)
+_BASE, _SANDBOXES = "Base", "Sandboxes"
 
 _EXTRAS = (
     # distribution, extra, what it is for
@@ -66,37 +63,57 @@ def examine() -> list[Finding]:
 
 def _python() -> Finding:
     name = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
-    return Finding("Base", "python", "ok", name)
+    return Finding(_BASE, "python", "ok", name)
 
 
 def _toolkit() -> Finding:
-    return Finding("Base", "toolkit-core", "ok", _installed("toolkit-core") or "not installed as a distribution")
+    return Finding(_BASE, "toolkit-core", "ok", _installed("toolkit-core") or "not installed as a distribution")
 
 
 def _ripgrep() -> Finding:
-    beside = Path(sys.executable).with_name("rg.exe" if sys.platform == "win32" else "rg")
-    path = str(beside) if beside.exists() else shutil.which("rg")
+    from toolkit_core.host.ripgrep import find_ripgrep
+
+    path = find_ripgrep()
     version = path and _first_line([path, "--version"])
     if version:
-        return Finding("Base", "ripgrep", "ok", f"{version} ({path})")
+        return Finding(_BASE, "ripgrep", "ok", f"{version} ({path})")
     advice = "pip install ripgrep, or your system's package ripgrep"
-    return Finding("Base", "ripgrep", "broken", "grep answers `unavailable` without it", advice)
+    return Finding(_BASE, "ripgrep", "broken", "grep answers `unavailable` without it", advice)
 
 
 def _shell() -> Finding:
-    names = ("pwsh", "powershell") if sys.platform == "win32" else ("bash", "sh")
-    path = next((found for name in names if (found := shutil.which(name))), None)
-    if path is None:
-        return Finding("Base", "shell", "broken", f"none of {', '.join(names)} found: shell is `unavailable`")
-    note = "" if Path(path).stem == names[0] else f" (no {names[0]}: commands are read by {Path(path).stem})"
-    return Finding("Base", "shell", "ok", path + note)
+    from toolkit_core.host.shells import find_shell
+
+    try:
+        name, path = find_shell()
+    except ToolError as e:
+        return Finding(_BASE, "shell", "broken", e.message)
+    return Finding(_BASE, "shell", "ok", f"{name} ({path})")
+
+
+def _owner_death() -> Finding:
+    """Whether a command's process tree ends with its owner, whatever kills that."""
+    if sys.platform != "linux":
+        return Finding(_BASE, "process trees", "lacking", "may outlive a program that is killed: best effort here")
+    if _has_pidfd():
+        return Finding(_BASE, "process trees", "ok", f"end with their owner (Linux {platform.release()})")
+    detail = f"Linux {platform.release()} has no pidfd"
+    return Finding(_BASE, "process trees", "lacking", detail, "Linux 5.3 or newer")
+
+
+def _has_pidfd() -> bool:
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
 
 
 def _git() -> Finding:
     version = shutil.which("git") and _first_line(["git", "--version"])
     if version:
-        return Finding("Base", "git", "ok", version)
-    return Finding("Base", "git", "lacking", "git entries of a workspace need it", _system_package("git"))
+        return Finding(_BASE, "git", "ok", version)
+    return Finding(_BASE, "git", "lacking", "git entries of a workspace need it", _system_package("git"))
 
 
 def _bubblewrap() -> Iterator[Finding]:
@@ -104,7 +121,7 @@ def _bubblewrap() -> Iterator[Finding]:
     if sys.platform != "linux":
         yield Finding(_SANDBOXES, "bubblewrap", "lacking", "Linux only; on this system use Docker or a remote sandbox")
         return
-    from toolkit_core.host.bubblewrap.probe import probe
+    from toolkit_core.host.bubblewrap.probing import probe
 
     found = probe()
     if found.available:
@@ -123,23 +140,12 @@ def _docker() -> Finding:
 
 
 def _browser() -> Finding:
-    chosen = os.environ.get("TOOLKIT_BROWSER")
-    candidates = [chosen] if chosen else [*_BROWSERS, *_MAC_BROWSERS]
-    path = next((found for name in candidates if (found := shutil.which(name))), None)
-    if path:
-        return Finding("Browser", "chromium", "ok", path)
-    detail = f"TOOLKIT_BROWSER={chosen} is no program" if chosen else "browse answers `unavailable` without it"
-    return Finding("Browser", "chromium", "lacking", detail, f"{_system_package('chromium')}, or set TOOLKIT_BROWSER")
+    from toolkit_core.host.browser_process import find_browser
 
-
-def _owner_death() -> Finding:
-    """Whether a command's process tree ends with its owner, whatever kills that."""
-    group, name = "Base", "process trees"
-    if sys.platform != "linux":
-        return Finding(group, name, "lacking", "what a command left running may outlive a killed program: best effort")
-    if _tries(lambda: os.close(os.pidfd_open(os.getpid()))):
-        return Finding(group, name, "ok", f"end with their owner (Linux {platform.release()})")
-    return Finding(group, name, "lacking", f"Linux {platform.release()} has no pidfd", "Linux 5.3 or newer")
+    try:
+        return Finding("Browser", "chromium", "ok", find_browser())
+    except ToolError as e:
+        return Finding("Browser", "chromium", "lacking", e.message, f"{_system_package('chromium')}; {e.hint}")
 
 
 def _extras() -> Iterator[Finding]:
@@ -186,11 +192,3 @@ def _first_line(argv: list[str]) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else None
-
-
-def _tries(action: Callable[[], object]) -> bool:
-    try:
-        action()
-    except OSError:
-        return False
-    return True
