@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from llama_index.core.tools.types import ToolMetadata
 from llama_index.core.workflow import Context
 from pydantic import BaseModel, ConfigDict
 
-from toolkit_core.tool import Tool
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from toolkit_core.tool import Tool
 
 CONTEXT_NAMES = ("ctx", "context", "workflow_context", "run_context", "agent_context")
 """Names of the keyword that carries the workflow's Context; the first that no parameter has is taken."""
@@ -99,7 +101,7 @@ def typed_signature(tool: Tool[Any]) -> inspect.Signature:
 
 
 def _parameter(name: str, schema: Any, *, required: bool) -> inspect.Parameter:
-    described: dict[str, Any] = schema if isinstance(schema, dict) else {}
+    described = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
     default = inspect.Parameter.empty if required else described.get("default")
     return inspect.Parameter(
         name,

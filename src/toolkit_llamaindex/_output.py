@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from llama_index.core.base.llms.types import ContentBlock, ImageBlock, TextBlock
@@ -16,6 +15,8 @@ from toolkit_core.result import ToolResult
 from toolkit_core.schema import encodable, plain_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from toolkit_core.output_window import Window
 
 _log = logging.getLogger("toolkit_llamaindex")
@@ -60,7 +61,7 @@ def presentable(result: ToolResult[Any], name: str) -> ToolResult[Any]:
     """The result itself, or a hard error where it has no JSON form and so could not be handed on."""
     try:
         plain_json(result.data)
-    except Exception as e:  # a payload may run anybody's code; the agent's run must go on
+    except Exception as e:  # noqa: BLE001 - a payload may run anybody's code; the agent's run must go on
         _log.exception("the result of %s has no JSON form", name)
         hint = "This is a fault of the tool, not of the arguments."
         info = ErrorInfo("invalid_result", f"the tool's result has no JSON form ({type(e).__name__})", hint, cause=e)

@@ -9,14 +9,17 @@ An execution that must not go on is parked: it waits for an event that nobody se
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from llama_index.core.workflow import Context, Event
 
 from toolkit_core.errors import Suspended
+from toolkit_llamaindex._private import delete_waiter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class ParkedEvent(Event):
@@ -106,7 +109,7 @@ class Execution:
             return None
         if not self.answered or self.item in self.memory.done:
             await self.park()
-        _delete_waiter(self.step, waiter_id)
+        delete_waiter(self.step, waiter_id)
         return answer
 
     async def park(self) -> NoReturn:
@@ -120,7 +123,7 @@ class Execution:
             await self.ctx.wait_for_event(
                 ParkedEvent, waiter_id=f"{self.item}#parked{self.memory.parked}", timeout=None
             )
-        except Exception as e:
+        except Exception as e:  # noqa: BLE001 - the workflow suspends a step with an exception of its own
             raise Suspended(e) from None
         raise AssertionError("a parked step goes on")
 
@@ -132,13 +135,3 @@ def answered_waiters(waiters: Iterable[Any], wait_key: str) -> frozenset[str]:
         for waiter in waiters
         if waiter.waiter_id.startswith(f"{wait_key}#") and (waiter.resolved_event is not None or waiter.timed_out)
     )
-
-
-def _delete_waiter(step: Any, waiter_id: str) -> None:
-    """What the workflow does itself with the answers that it did not lose."""
-    try:
-        from workflows.runtime.types.results import DeleteWaiter
-
-        step.returns.return_values.append(DeleteWaiter(waiter_id=waiter_id))
-    except (ImportError, AttributeError):
-        return

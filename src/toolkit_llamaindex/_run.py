@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from llama_index.core.workflow import Context, Event
 
 from toolkit_core.errors import Suspended
 from toolkit_core.schema import plain_json
+from toolkit_llamaindex._private import is_waiting, step_now, waiters_of, work_item_of
 from toolkit_llamaindex._replay import Execution, answered_waiters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _log = logging.getLogger("toolkit_llamaindex")
 
@@ -85,7 +88,7 @@ class CallSite:
         if self.execution is None:
             return False
         return waiter_id in self.execution.memory.answers or any(
-            waiter.waiter_id == waiter_id for waiter in _waiters(self.execution.step)
+            waiter.waiter_id == waiter_id for waiter in waiters_of(self.execution.step)
         )
 
 
@@ -93,13 +96,13 @@ async def call_site(ctx: Context[Any] | None, tool_name: str, arguments: Mapping
     """What the framework says of the call that runs now."""
     if ctx is None:
         return CallSite()
-    step = _step_state()
+    step = step_now()
     event = getattr(step, "event", None)
     tool_id = getattr(event, "tool_id", None)  # of an agent's step, which makes this one call
     call_id = tool_id if isinstance(tool_id, str) and tool_id else None
-    item = getattr(getattr(step, "state", None), "work_item_id", None) or ""
+    item = work_item_of(step)
     wait_key = _wait_key(call_id, tool_name, item, arguments)
-    answered = answered_waiters(_waiters(step), wait_key)
+    answered = answered_waiters(waiters_of(step), wait_key)
     return CallSite(
         ctx=ctx,
         session_id=await stored_session_id(ctx),
@@ -107,19 +110,6 @@ async def call_site(ctx: Context[Any] | None, tool_name: str, arguments: Mapping
         wait_key=wait_key,
         execution=None if step is None else Execution(ctx, step, item if call_id else "", answered),
     )
-
-
-def is_waiting(error: BaseException) -> bool:
-    """Whether the workflow raised it to suspend the step."""
-    try:
-        from workflows.runtime.types.results import WaitingForEvent
-    except ImportError:
-        return type(error).__name__ == "WaitingForEvent"
-    return isinstance(error, WaitingForEvent)
-
-
-def _waiters(step: Any) -> Sequence[Any]:
-    return getattr(getattr(step, "state", None), "collected_waiters", ())
 
 
 def _wait_key(call_id: str | None, tool_name: str, item: str, arguments: Mapping[str, Any]) -> str:
@@ -144,29 +134,7 @@ async def stored_session_id(ctx: Context[Any] | None) -> str | None:
         return None
     try:
         stored = await ctx.store.get("session_id", default=None)
-    except Exception:  # a store with a typed state may refuse the name; the set's identity stands in
+    except Exception:  # noqa: BLE001 - a store with a typed state may refuse the name; the set's identity stands in
         _log.debug("the workflow's store has no session_id", exc_info=True)
         return None
     return None if stored is None else str(stored)
-
-
-def current_context() -> Context[Any] | None:
-    """The context of the step that runs now; None outside of a step. Private, as below."""
-    try:
-        from workflows.runtime.types.results import InternalContextVar
-
-        reference = InternalContextVar.get(None)
-    except (ImportError, LookupError, TypeError):
-        return None
-    ctx = None if reference is None else reference()
-    return ctx if isinstance(ctx, Context) else None
-
-
-def _step_state() -> Any:
-    """The step that runs now; None outside of a step. The name is private to llama-index-workflows."""
-    try:
-        from workflows.runtime.types.results import StepWorkerStateContextVar
-
-        return StepWorkerStateContextVar.get(None)
-    except (ImportError, LookupError, TypeError):
-        return None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from llama_index.core.tools import FunctionTool, ToolOutput
 from llama_index.core.workflow import Context
@@ -16,15 +15,19 @@ from toolkit_core.context import ToolContext
 from toolkit_core.errors import ErrorInfo, Suspended
 from toolkit_core.limits import ANSWER_TIMEOUT_SECONDS
 from toolkit_core.output_window import Window
-from toolkit_core.ports.catalog import Catalog
 from toolkit_core.result import ToolResult
 from toolkit_core.tool import Tool
 from toolkit_llamaindex._metadata import ToolkitMetadata, bound_signature, context_name, typed_signature
-from toolkit_llamaindex._output import NO_OUTPUT, presentable, tool_output, windowed_text
+from toolkit_llamaindex._output import tool_output
 from toolkit_llamaindex._run import CallSite, call_site
 from toolkit_llamaindex.approvals import Decider, judge
 from toolkit_llamaindex.ask import EventAsk
 from toolkit_llamaindex.progress import progress_to_stream
+
+if TYPE_CHECKING:
+    import inspect
+
+    from toolkit_core.ports.catalog import Catalog
 
 __all__ = ["Surroundings", "ToolkitTool", "convert", "to_llamaindex"]
 
@@ -109,18 +112,16 @@ class ToolkitTool(FunctionTool):
             return self._failed(e, arguments)  # nobody asked for it: raised on, it would hang the workflow
 
     async def _output(self, ctx: Context[Any] | None, arguments: object) -> ToolOutput:
-        shown = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {"input": arguments}
+        shown = _mapping(arguments)
         try:
             result = await self._result(ctx, arguments, shown)
-        except Exception as e:  # a policy or a store may run anybody's code; the agent's run must go on
+        except Exception as e:  # noqa: BLE001 - a policy or a store may run anybody's code; the agent's run must go on
             _log.exception("the call of %s failed outside of the tool", self.core.name)
             result = ToolResult.failure(_internal(e))
         around = self._around
         return tool_output(result, name=self.core.name, arguments=shown, window=around.window, recall=around.recall)
 
-    async def _result(
-        self, ctx: Context[Any] | None, arguments: object, shown: Mapping[str, Any]
-    ) -> ToolResult[Any]:
+    async def _result(self, ctx: Context[Any] | None, arguments: object, shown: Mapping[str, Any]) -> ToolResult[Any]:
         site = await call_site(ctx, self.core.name, shown)
         if site.execution is None:
             return await self._judged(site, arguments)
@@ -168,7 +169,7 @@ class ToolkitTool(FunctionTool):
         return ctx, {**dict(zip(names, args, strict=False)), **arguments}
 
     def _failed(self, error: BaseException, arguments: object) -> ToolOutput:
-        shown = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {"input": arguments}
+        shown = _mapping(arguments)
         result: ToolResult[Any] = ToolResult.failure(_internal(error))
         return tool_output(result, name=self.core.name, arguments=shown, window=self._around.window)
 
@@ -231,7 +232,7 @@ def convert(tools: Iterable[Tool[Any]] | Tool[Any], around: Surroundings) -> lis
             raise ValueError(f"two tools are called {tool.name!r}, and LlamaIndex would silently keep one of them")
         seen.add(tool.name)
     if any(tool.kind == "recall" for tool in listed):
-        around = Surroundings(**{**vars(around), "recall": True})
+        around = replace(around, recall=True)
     return [ToolkitTool(tool, around) for tool in listed]
 
 
@@ -240,6 +241,10 @@ def _checked(tool: object) -> Tool[Any]:
         return cast("Tool[Any]", tool)
     hint = "it is a LlamaIndex tool already" if isinstance(tool, FunctionTool) else "make one with function_tool(...)"
     raise TypeError(f"to_llamaindex takes tools of toolkit_core, not {type(tool).__name__}: {hint}")
+
+
+def _mapping(arguments: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {"input": arguments}
 
 
 def _named(fn: Callable[..., Any], core: Tool[Any], signature: inspect.Signature) -> Callable[..., Any]:

@@ -15,9 +15,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from llama_index.core.workflow import HumanResponseEvent, InputRequiredEvent
 from pydantic import Field
@@ -25,8 +24,12 @@ from pydantic import Field
 from toolkit_core.errors import ErrorInfo, ToolError
 from toolkit_core.result import ToolResult
 from toolkit_core.schema import plain_json
-from toolkit_core.tool import Tool
-from toolkit_llamaindex._run import CallSite
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toolkit_core.tool import Tool
+    from toolkit_llamaindex._run import CallSite
 
 _log = logging.getLogger("toolkit_llamaindex")
 
@@ -191,7 +194,7 @@ async def _call_of(tool: Tool[Any], arguments: object) -> _Call:
 async def _decide(policy: Decider, tool: Tool[Any], call: _Call) -> Decision:
     try:
         return await policy.decide(tool, cast("Mapping[str, Any]", call.arguments))
-    except Exception as e:  # a policy that fails refuses: fail closed, and the run goes on
+    except Exception as e:  # noqa: BLE001 - a policy that fails refuses: fail closed, and the run goes on
         _log.exception("the policy failed on a call of %s", tool.name)
         return _Decision("deny", f"the policy failed ({type(e).__name__})")
 

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from llama_index.core.workflow import HumanResponseEvent, InputRequiredEvent
 from pydantic import Field
 
 from toolkit_core.ports.ask import Answer, Question
-from toolkit_llamaindex._run import CallSite
+
+if TYPE_CHECKING:
+    from toolkit_llamaindex._run import CallSite
 
 
 class QuestionEvent(InputRequiredEvent):
@@ -50,11 +52,16 @@ class QuestionEvent(InputRequiredEvent):
         response: Any = {"values": list(values), "text": text}
         if len(values) == 1 and not text:
             response = values[0]
-        return HumanResponseEvent(response=response, question_id=self.question_id)
+        return _response(response, self.question_id)
 
     def dismiss(self) -> HumanResponseEvent:
         """The event that says: no answer."""
-        return HumanResponseEvent(response=None, question_id=self.question_id)
+        return _response(None, self.question_id)
+
+
+def _response(response: object, question_id: str) -> HumanResponseEvent:
+    fields: dict[str, Any] = {"response": response, "question_id": question_id}
+    return HumanResponseEvent(**fields)
 
 
 class EventAsk:

@@ -9,22 +9,26 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from llama_index.core.objects import ObjectRetriever
-from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import BaseTool
-from llama_index.core.workflow import Context
 
 from toolkit_core.catalog import ToolCatalog
 from toolkit_core.limits import ANSWER_TIMEOUT_SECONDS, LOADED_SESSIONS_KEPT
 from toolkit_core.output_window import Window
-from toolkit_core.ports.catalog import Catalog, ToolSummary
-from toolkit_core.tool import Tool
-from toolkit_core.tools._tool_search import catalogued
-from toolkit_llamaindex._run import CallSite, current_context, stored_session_id
+from toolkit_core.tools import catalogued
+from toolkit_llamaindex._private import context_now
+from toolkit_llamaindex._run import CallSite, stored_session_id
 from toolkit_llamaindex._tool import Surroundings, convert
-from toolkit_llamaindex.approvals import Decider
+
+if TYPE_CHECKING:
+    from llama_index.core.schema import QueryBundle
+    from llama_index.core.workflow import Context
+
+    from toolkit_core.ports.catalog import Catalog, ToolSummary
+    from toolkit_core.tool import Tool
+    from toolkit_llamaindex.approvals import Decider
 
 _log = logging.getLogger("toolkit_llamaindex")
 
@@ -71,7 +75,7 @@ class ToolRetriever(ObjectRetriever[BaseTool]):
 
     async def aretrieve(self, str_or_query_bundle: str | QueryBundle) -> list[BaseTool]:
         """The tools that the agent has now; the query is not looked at."""
-        ctx = current_context()
+        ctx = context_now()
         loaded = await self.loaded(ctx, await stored_session_id(ctx))
         return [*self._resident, *(tool for name, tool in self._deferred.items() if name in loaded)]
 
@@ -118,7 +122,7 @@ class _CallCatalog(ToolCatalog):
 async def _stored(ctx: Context[Any]) -> set[str]:
     try:
         stored = await ctx.store.get(_STORED, default=None)
-    except Exception:  # a typed state may refuse the name; the retriever's own memory stands in
+    except Exception:  # noqa: BLE001 - a typed state may refuse the name; the retriever's own memory stands in
         _log.debug("the workflow's store keeps no loaded tools", exc_info=True)
         return set()
     return set(cast("Mapping[str, Any]", stored)) if isinstance(stored, Mapping) else set()
@@ -130,7 +134,7 @@ async def _store(ctx: Context[Any], names: Sequence[str]) -> bool:
             await ctx.store.set(_STORED, {})
         for name in names:
             await ctx.store.set(f"{_STORED}.{name}", value=True)
-    except Exception:  # as above: a typed state may refuse the name
+    except Exception:  # noqa: BLE001 - as above: a typed state may refuse the name
         _log.debug("the workflow's store keeps no loaded tools", exc_info=True)
         return False
     return True

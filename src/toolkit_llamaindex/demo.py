@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from llama_index.core.agent.workflow import AgentOutput, FunctionAgent, ToolCallResult
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
-from llama_index.core.llms.llm import LLM
 
 from toolkit_core.cli.demo_job import MAX_TURNS, Brain, DemoJob, DemoUnavailable, Step, ToolCall, Transcript
 from toolkit_llamaindex.defaults import default_tools
 from toolkit_llamaindex.testing import ScriptedModel, Turn, tool_call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from llama_index.core.llms.llm import LLM
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,14 @@ def run(job: DemoJob, say: Callable[[str], None]) -> None:
 
 
 async def _work(job: DemoJob, llm: LLM, transcript: Transcript) -> None:
-    agent = FunctionAgent(tools=list(default_tools(job.workspace)), llm=llm, system_prompt=_PROMPT)
+    agent: Any = FunctionAgent(tools=list(default_tools(job.workspace)), llm=llm, system_prompt=_PROMPT)
     handler = agent.run(user_msg=job.task, max_iterations=MAX_TURNS + 1)
     async for event in handler.stream_events():
         if isinstance(event, AgentOutput):
             _show_turn(event, transcript)
         elif isinstance(event, ToolCallResult):
-            transcript.step(_step(event.tool_name, event.tool_kwargs, event.tool_output.content))
+            arguments = cast("dict[str, Any]", event.tool_kwargs)  # pyright: ignore[reportUnknownMemberType]  (bare dict)
+            transcript.step(_step(event.tool_name, arguments, event.tool_output.content))
     await handler
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.workflow import Event
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from llama_index.core.workflow import Context
 
     from toolkit_core.context import Progress

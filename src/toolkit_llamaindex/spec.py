@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.tool_spec.base import SPEC_FUNCTION_TYPE, BaseToolSpec
-from llama_index.core.tools.types import ToolMetadata
 
 from toolkit_core.capability import Capability
 from toolkit_core.context import NO_CONTEXT, ToolContext
@@ -16,8 +14,15 @@ from toolkit_core.limits import ANSWER_TIMEOUT_SECONDS
 from toolkit_core.output_window import Window
 from toolkit_core.tool import Tool, ToolSet
 from toolkit_llamaindex._tool import to_llamaindex
-from toolkit_llamaindex.approvals import Decider
 from toolkit_llamaindex.deferred import ToolRetriever
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from llama_index.core.tools import FunctionTool
+    from llama_index.core.tools.types import ToolMetadata
+
+    from toolkit_llamaindex.approvals import Decider
 
 _WINDOW: Final = Window()
 
@@ -31,7 +36,7 @@ class AgentToolSpec(BaseToolSpec):
         agent = FunctionAgent(tools=spec.to_tool_list(), system_prompt=await spec.instructions(), llm=llm)
 
     Args:
-        capabilities: What the agent can do: capabilities, or a folder for the standard ones in it.
+        capabilities: What the agent can do: capabilities, a tool set, or a folder for the standard ones in it.
         config: Which standard capabilities, where a folder was given; see `standard_capabilities`.
         memory_dir: The folder of the memory capability, where a folder was given.
         window: As in `to_llamaindex`.
@@ -45,7 +50,7 @@ class AgentToolSpec(BaseToolSpec):
 
     def __init__(
         self,
-        capabilities: Iterable[Capability] | str,
+        capabilities: Iterable[Capability] | ToolSet | str | PathLike[str],
         *,
         config: Mapping[str, Any] | None = None,
         memory_dir: str | None = None,
@@ -112,12 +117,20 @@ def _together(capabilities: Sequence[Capability]) -> ToolSet:
 
 
 def _resolved(
-    given: Iterable[Capability] | str, config: Mapping[str, Any] | None, memory_dir: str | None
+    given: Iterable[Capability] | ToolSet | str | PathLike[str],
+    config: Mapping[str, Any] | None,
+    memory_dir: str | None,
 ) -> tuple[Capability, ...]:
-    if not isinstance(given, str):
-        if config is not None or memory_dir is not None:
-            raise TypeError("config and memory_dir belong to a folder; here capabilities were given")
-        return tuple(given)
-    from toolkit_core.capabilities import standard_capabilities
+    if isinstance(given, str | PathLike):
+        from toolkit_core.capabilities import standard_capabilities
 
-    return tuple(standard_capabilities(config or {}, cwd=given, memory_dir=memory_dir))
+        return tuple(standard_capabilities(config or {}, cwd=given, memory_dir=memory_dir))
+    if config is not None or memory_dir is not None:
+        raise TypeError("config and memory_dir belong to a folder; here capabilities were given")
+    if isinstance(given, ToolSet):
+        return (Capability("tools", given),)
+    capabilities: tuple[object, ...] = tuple(given)
+    for capability in capabilities:
+        if not isinstance(capability, Capability):
+            raise TypeError(f"expected capabilities, a tool set or a folder, not {capability!r}")
+    return cast("tuple[Capability, ...]", capabilities)

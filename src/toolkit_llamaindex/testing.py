@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union, cast
+from typing import TYPE_CHECKING, Any, Union, cast
 
 from llama_index.core.base.llms.types import (
     ChatMessage,
@@ -21,13 +21,15 @@ from llama_index.core.base.llms.types import (
     TextBlock,
     ToolCallBlock,
 )
+from llama_index.core.llms import utils as llm_utils
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import LLM, ToolSelection
-from llama_index.core.llms.utils import parse_partial_json
-from llama_index.core.tools import BaseTool
 from pydantic import Field, PrivateAttr
 
 from toolkit_core.limits import STREAMED_PIECE_CHARS, STREAMED_PIECES
+
+if TYPE_CHECKING:
+    from llama_index.core.tools import BaseTool
 
 __all__ = [
     "ModelCall",
@@ -52,7 +54,7 @@ class ScriptedCall:
     id: str | None = None
 
 
-Turn = Union[
+Turn = Union[  # noqa: UP007 - it refers to itself
     str,
     ScriptedCall,
     ChatMessage,
@@ -102,9 +104,6 @@ class _Scripted(LLM):
     calls: list[ModelCall] = Field(default_factory=list[ModelCall], exclude=True, repr=False)
     _position: Iterator[int] = PrivateAttr(default_factory=itertools.count)
     _call_number: Iterator[int] = PrivateAttr(default_factory=lambda: itertools.count(1))
-
-    def __init__(self, turns: Sequence[Turn] = (), **options: Any) -> None:
-        super().__init__(turns=list(turns), **options)
 
     @property
     def metadata(self) -> LLMMetadata:
@@ -156,9 +155,7 @@ class _Scripted(LLM):
         """As `complete`."""
         return self.complete(prompt, formatted, **kwargs)
 
-    async def astream_complete(
-        self, prompt: str, formatted: bool = False, **kwargs: Any
-    ) -> CompletionResponseAsyncGen:
+    async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseAsyncGen:
         """As `stream_complete`."""
         response = self.complete(prompt, formatted, **kwargs)
 
@@ -196,6 +193,9 @@ class ScriptedModel(_Scripted, FunctionCallingLLM):
     Raises:
         ScriptExhaustedError: At a turn past the end of the script.
     """
+
+    def __init__(self, turns: Sequence[Turn] = (), **options: Any) -> None:
+        super().__init__(turns=list(turns), **options)
 
     @classmethod
     def class_name(cls) -> str:
@@ -260,6 +260,9 @@ class ScriptedReActModel(_Scripted):
     of these words is taken as it is. One call a turn: ReAct has no more.
     """
 
+    def __init__(self, turns: Sequence[Turn] = (), **options: Any) -> None:
+        super().__init__(turns=list(turns), **options)
+
     @classmethod
     def class_name(cls) -> str:
         """The name under which LlamaIndex serialises it."""
@@ -302,8 +305,9 @@ def _pieces(message: ChatMessage) -> Iterator[ChatResponse]:
 
 def _object(arguments: object) -> dict[str, Any]:
     if isinstance(arguments, str):
+        parse = cast("Callable[[str], object]", llm_utils.parse_partial_json)  # pyright: ignore[reportUnknownMemberType]  (a bare Dict)
         try:
-            arguments = parse_partial_json(arguments)
+            arguments = parse(arguments)
         except ValueError:
             return {}
     return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent, ToolCallResult
 from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import ToolOutput
-from llama_index.core.workflow import Context, Event
+from llama_index.core.workflow import Context, Event, HumanResponseEvent
+from workflows.errors import WorkflowCancelledByUser
 
 from toolkit_llamaindex.testing import ScriptedModel, ScriptedReActModel, Turn
 
@@ -86,3 +91,31 @@ async def follow(handler: Any, model: Any, respond: Callable[[Event], Any] | Non
 def texts(messages: Sequence[ChatMessage]) -> str:
     """All that the messages say."""
     return "\n".join(message.content or "" for message in messages)
+
+
+def response(answer: Any, **fields: Any) -> HumanResponseEvent:
+    """A stock event with fields of one's own."""
+    values: dict[str, Any] = {"response": answer, **fields}
+    return HumanResponseEvent(**values)
+
+
+def echo(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments themselves, for tools over a plain schema."""
+    return arguments
+
+
+def memory(model: Any) -> Any:
+    """What a program restores by itself: a context does not serialise the agent's memory."""
+    buffer: Any = ChatMemoryBuffer
+    return buffer.from_defaults(llm=model, chat_history=[ChatMessage(role="user", content="go")])
+
+
+async def serialised(handler: Any) -> str:
+    """The context as text; the run itself is cancelled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        text = json.dumps(handler.ctx.to_dict())
+    await handler.cancel_run()
+    with pytest.raises(WorkflowCancelledByUser):
+        await handler
+    return text

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
+from llama_index.core.workflow import Context, InputRequiredEvent
 from pydantic import Field
 from workflows.errors import WorkflowCancelledByUser
 
@@ -21,7 +18,7 @@ from toolkit_core.ports.ask import Question
 from toolkit_llamaindex import ApprovalRequestEvent, ApprovalResponseEvent, QuestionEvent, to_llamaindex
 from toolkit_llamaindex.testing import tool_call
 
-from .agents import KINDS, RUN_SECONDS, Kind, Run, agent_of, follow, run_agent, texts
+from .agents import KINDS, RUN_SECONDS, Kind, Run, agent_of, follow, memory, response, run_agent, serialised, texts
 
 
 class DeployArguments(Arguments):
@@ -67,7 +64,9 @@ def answering(answer: Callable[[ApprovalRequestEvent], Any]) -> Callable[[Any], 
     return lambda event: answer(event) if isinstance(event, ApprovalRequestEvent) else None
 
 
-async def deploy(kind: Kind, it: Deployments, answer: Callable[[ApprovalRequestEvent], Any], target: str = "dev") -> Run:
+async def deploy(
+    kind: Kind, it: Deployments, answer: Callable[[ApprovalRequestEvent], Any], target: str = "dev"
+) -> Run:
     turns = [tool_call("deploy", target=target), "done"]
     run = await run_agent(kind, it.converted(), turns, respond=answering(answer))
     assert run.text == "done"
@@ -246,7 +245,7 @@ async def test_answers_that_belong_to_nothing_change_nothing() -> None:
 
     def answer(request: ApprovalRequestEvent) -> Any:
         stale = ApprovalResponseEvent(approval_id="of another call", action="approve")
-        stock = HumanResponseEvent(response="yes", approval_id=request.approval_id)
+        stock = response("yes", approval_id=request.approval_id)
         return [stale, stock, request.reject("no")]
 
     run = await deploy("function", it, answer)
@@ -296,20 +295,13 @@ async def test_a_request_is_answered_in_another_process(changed: bool, early: bo
         if isinstance(event, ApprovalRequestEvent):
             request = event
             break
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        text = json.dumps(handler.ctx.to_dict())
-    await handler.cancel_run()
-    with pytest.raises(WorkflowCancelledByUser):
-        await handler
-
+    text = await serialised(handler)
     second = Deployments()
     if changed:
         second.aliases["dev"] = "elsewhere"
     agent, model = agent_of("function", second.converted(), ["done"])
     resumed = agent.run(ctx=Context.from_dict(agent, json.loads(text)))
-    history = [ChatMessage(role="user", content="go")]
-    await resumed.ctx.store.set("memory", ChatMemoryBuffer.from_defaults(llm=model, chat_history=history))
+    await resumed.ctx.store.set("memory", memory(model))
     if not early:
         await asyncio.sleep(0.3)
     resumed.ctx.send_event(request.approve())

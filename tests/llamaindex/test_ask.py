@@ -1,16 +1,13 @@
 """Questions to a person on real agents: replayed, parallel, dismissed, unanswered, resumed elsewhere."""
-from __future__ import annotations
 
+from __future__ import annotations
 
 import asyncio
 import json
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import (
     Context,
@@ -19,7 +16,7 @@ from llama_index.core.workflow import (
     StartEvent,
     StopEvent,
     Workflow,
-    step,
+    step,  # pyright: ignore[reportUnknownVariableType]  (LlamaIndex's decorator is half typed)
 )
 from workflows.errors import WorkflowCancelledByUser
 
@@ -30,7 +27,7 @@ from toolkit_llamaindex import QuestionEvent, to_llamaindex
 from toolkit_llamaindex.ask import answer_of
 from toolkit_llamaindex.testing import tool_call
 
-from .agents import KINDS, RUN_SECONDS, Kind, agent_of, follow, run_agent
+from .agents import KINDS, RUN_SECONDS, Kind, agent_of, follow, memory, response, run_agent, serialised
 
 
 def reply(answers: dict[str, Any]) -> Callable[[Any], Any]:
@@ -39,7 +36,7 @@ def reply(answers: dict[str, Any]) -> Callable[[Any], Any]:
     def respond(event: Any) -> Any:
         if not isinstance(event, QuestionEvent):
             return None
-        return HumanResponseEvent(response=answers[event.question], question_id=event.question_id)
+        return response(answers[event.question], question_id=event.question_id)
 
     return respond
 
@@ -198,28 +195,12 @@ async def test_a_run_cancelled_while_a_question_is_open_ends_at_once() -> None:
     assert (asker.begun, asker.ended) == (1, 0)
 
 
-def memory(model: Any) -> ChatMemoryBuffer:
-    """What a program restores by itself: a context does not serialise the agent's memory."""
-    return ChatMemoryBuffer.from_defaults(llm=model, chat_history=[ChatMessage(role="user", content="go")])
-
-
 async def until_asked(handler: Any) -> QuestionEvent:
     """The run's first question."""
     async for event in handler.stream_events():
         if isinstance(event, QuestionEvent):
             return event
     raise AssertionError("no question")
-
-
-async def serialised(handler: Any) -> str:
-    """The context as text; the run itself is cancelled."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        text = json.dumps(handler.ctx.to_dict())
-    await handler.cancel_run()
-    with pytest.raises(WorkflowCancelledByUser):
-        await handler
-    return text
 
 
 @pytest.mark.parametrize("early", [True, False], ids=["answered at once", "answered later"])
@@ -246,7 +227,9 @@ async def test_a_context_serialised_while_a_question_is_open_resumes_elsewhere(
     assert run.output.content == f"tea: {['green', 'two'][:questions_asked]}"
     assert run.text == "done"
     assert second.ended == 1
-    assert [event.question for event in run.events if isinstance(event, QuestionEvent)] == ["tea 1?"][: questions_asked - 1]
+    assert [event.question for event in run.events if isinstance(event, QuestionEvent)] == ["tea 1?"][
+        : questions_asked - 1
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -282,7 +265,7 @@ async def test_control_the_same_second_answer_runs_a_stock_tool_twice() -> None:
 
     async def pay(ctx: Context) -> str:
         """Pay."""
-        event = await ctx.wait_for_event(HumanResponseEvent, waiter_event=InputRequiredEvent(prefix="Pay?"))
+        event = await ctx.wait_for_event(HumanResponseEvent, waiter_event=InputRequiredEvent())
         ran.append(event.response)
         await asyncio.sleep(0.4)
         return "paid"
@@ -293,8 +276,8 @@ async def test_control_the_same_second_answer_runs_a_stock_tool_twice() -> None:
     handler = agent.run(user_msg="go")
     async for event in handler.stream_events():
         if isinstance(event, InputRequiredEvent):
-            handler.ctx.send_event(HumanResponseEvent(response="yes"))
-            handler.ctx.send_event(HumanResponseEvent(response="yes"))
+            handler.ctx.send_event(response("yes"))
+            handler.ctx.send_event(response("yes"))
     await asyncio.wait_for(handler, RUN_SECONDS)
     assert ran == ["yes", "yes"]
 
@@ -308,7 +291,7 @@ async def test_a_step_of_ones_own_may_call_a_tool_twice() -> None:
             outputs = [await asker.tools[0].acall(ctx=ctx, what=what) for what in ("tea", "cake", "tea")]
             return StopEvent(result=[output.content for output in outputs])
 
-    handler = Own().run()
+    handler: Any = Own().run()
 
     async def work() -> Any:
         async for event in handler.stream_events():

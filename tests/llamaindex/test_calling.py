@@ -64,7 +64,9 @@ async def test_ids_come_from_the_framework(kind: Kind, streaming: bool) -> None:
 
 async def test_one_context_is_one_session_over_several_runs() -> None:
     tools = to_llamaindex(ToolSet([where]))
-    agent, model = agent_of("function", tools, [tool_call("where", word="x"), "one", tool_call("where", word="x"), "two"])
+    agent, model = agent_of(
+        "function", tools, [tool_call("where", word="x"), "one", tool_call("where", word="x"), "two"]
+    )
     ctx: Context[Any] = Context(agent)
     await ctx.store.set("session_id", 7)
     runs = [await follow(agent.run(user_msg="go", ctx=ctx), model) for _ in range(2)]

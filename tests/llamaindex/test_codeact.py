@@ -15,7 +15,7 @@ from toolkit_core import function_tool, schema_tool
 from toolkit_llamaindex import to_llamaindex
 from toolkit_llamaindex.testing import ScriptedModel
 
-from .agents import follow
+from .agents import echo, follow
 
 
 @function_tool
@@ -53,7 +53,7 @@ async def test_its_code_calls_the_tools() -> None:
     tools: list[Any] = to_llamaindex([add, shout, broken], bind_context=False)
     code = "<execute>print(add(2), add(a=2, b=3), shout('hi'), broken(), add('x'))</execute>"
     model = ScriptedModel([code, "done"])
-    agent = CodeActAgent(code_execute_fn=executor(tools), tools=[*tools], llm=model)
+    agent: Any = CodeActAgent(code_execute_fn=executor(tools), tools=[*tools], llm=model)
     run = await follow(agent.run(user_msg="go", ctx=Context(agent)), model)
     assert run.text == "done"
     shown = run.output.content
@@ -67,7 +67,7 @@ async def test_its_code_calls_the_tools() -> None:
 
 async def test_control_a_tool_that_takes_the_context_is_refused() -> None:
     model = ScriptedModel(["done"])
-    agent = CodeActAgent(code_execute_fn=executor([]), tools=[*to_llamaindex(add)], llm=model)
+    agent: Any = CodeActAgent(code_execute_fn=executor([]), tools=[*to_llamaindex(add)], llm=model)
     with pytest.raises(ValueError, match="requires context"):
         await follow(agent.run(user_msg="go"), model)
 
@@ -84,7 +84,7 @@ def test_the_signature_has_what_can_be_written_in_code() -> None:
         },
         "required": ["must"],
     }
-    core = schema_tool(lambda arguments: arguments, name="odd", description="Odd.", parameters=parameters)
+    core = schema_tool(echo, name="odd", description="Odd.", parameters=parameters)
     [tool] = to_llamaindex(core, bind_context=False)
     assert str(inspect.signature(tool.real_fn)) == "(must: bool, a: list = None, any: Any = None) -> str"
     assert tool.real_fn(True) == '{"must": true}'

@@ -8,14 +8,13 @@ import warnings
 from typing import Any
 
 import pytest
-from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.workflow import Context
 
 from toolkit_core import Tool, ToolSet, function_tool
 from toolkit_llamaindex import ToolRetriever, to_llamaindex
 from toolkit_llamaindex.testing import tool_call
 
-from .agents import agent_of, follow, run_agent
+from .agents import agent_of, follow, memory, run_agent
 
 
 @function_tool
@@ -85,7 +84,7 @@ async def test_what_was_loaded_is_serialised_with_the_context() -> None:
     fresh = ToolRetriever([add, hidden("weather")])
     agent, model = agent_of("function", None, turns[2:], tool_retriever=fresh)
     restored: Context[Any] = Context.from_dict(agent, json.loads(text))
-    handler = agent.run(user_msg="go", ctx=restored, memory=ChatMemoryBuffer.from_defaults(llm=model))
+    handler = agent.run(user_msg="go", ctx=restored, memory=memory(model))
     assert (await follow(handler, model)).output.content == "weather ran"
 
 
@@ -93,7 +92,9 @@ async def test_parallel_look_ups_of_a_turn_all_stay() -> None:
     names = [f"tool_{n}" for n in range(6)]
     retriever = ToolRetriever([add, *map(hidden, names)])
     turn = [tool_call("tool_search", names=[name]) for name in names]
-    run = await run_agent("function", None, [turn, [tool_call(name) for name in names], "done"], tool_retriever=retriever)
+    run = await run_agent(
+        "function", None, [turn, [tool_call(name) for name in names], "done"], tool_retriever=retriever
+    )
     assert sorted(output.content for output in run.outputs[6:]) == [f"{name} ran" for name in names]
 
 

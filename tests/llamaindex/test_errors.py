@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.tools import FunctionTool
-
 from workflows.errors import WorkflowCancelledByUser
 
 from toolkit_core import CODES, ErrorCode, ToolError, ToolResult, function_tool, schema_tool
@@ -17,7 +16,7 @@ from toolkit_core.errors import HARD_CODES
 from toolkit_llamaindex import to_llamaindex
 from toolkit_llamaindex.testing import ScriptedModel, ScriptExhaustedError, tool_call
 
-from .agents import KINDS, Kind, Run, run_agent, texts
+from .agents import KINDS, Kind, Run, echo, run_agent, texts
 
 
 @function_tool
@@ -98,7 +97,7 @@ async def test_arguments_that_are_no_object_are_told_to_the_model(text: str) -> 
 
 
 async def test_a_thousand_levels_of_nesting_do_not_end_the_call() -> None:
-    [tool] = to_llamaindex(schema_tool(lambda a: a, name="any", description="Any.", parameters={"type": "object"}))
+    [tool] = to_llamaindex(schema_tool(echo, name="any", description="Any.", parameters={"type": "object"}))
     for levels in (1_000, 100_000):
         output = await tool.acall(x=deep(levels))
         assert output.is_error
@@ -168,13 +167,13 @@ def recurse() -> str:
 
 
 def exception_that_cannot_be_shown() -> str:
-    class Hostile(Exception):
+    class HostileError(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no")
 
         __repr__ = __str__
 
-    raise Hostile
+    raise HostileError
 
 
 BODIES = [
@@ -212,7 +211,7 @@ def test_a_body_that_misbehaves_ends_no_blocking_call(body: Callable[..., Any]) 
 
 async def test_control_a_stock_tool_that_cancels_itself_hangs_the_run() -> None:
     stock = FunctionTool.from_defaults(async_fn=cancel_without_being_asked, name="bad", description="x")
-    agent = FunctionAgent(tools=[stock], llm=ScriptedModel([tool_call("bad"), "done"]))
+    agent: Any = FunctionAgent(tools=[stock], llm=ScriptedModel([tool_call("bad"), "done"]))
     handler = agent.run(user_msg="go")
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(asyncio.shield(handler), 1)

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
 from llama_index.core.tools import FunctionTool
-from llama_index.core.tools.calling import acall_tool, call_tool
+from llama_index.core.tools import calling as _calling
 from llama_index.core.workflow import Context
 
 from toolkit_core import ToolSet, function_tool, schema_tool
 from toolkit_llamaindex import to_llamaindex
 from toolkit_llamaindex.testing import ScriptedModel, ScriptedReActModel, tool_call
 
-from .agents import run_agent
+from .agents import echo, run_agent
 
 NESTED = {
     "type": "object",
@@ -23,6 +23,8 @@ NESTED = {
     "required": ["edits"],
     "additionalProperties": False,
 }
+calling: Any = _calling  # half typed
+
 ODD_NAMES = [
     "self", "config", "runtime", "args", "kwargs", "ctx", "context", "state", "store", "id", "name", "type",
     "schema", "json", "copy", "model_config", "_x", "input", "instance", "func", "tool", "fn",
@@ -32,7 +34,7 @@ ODD_NAMES = [
 def echo_tool(*names: str) -> Any:
     """Returns its arguments."""
     parameters = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
-    return schema_tool(lambda arguments: arguments, name="echo", description="Echo.", parameters=parameters)
+    return schema_tool(echo, name="echo", description="Echo.", parameters=parameters)
 
 
 @function_tool
@@ -42,9 +44,9 @@ def add(a: int, b: int = 1) -> int:
 
 
 def test_the_schema_reaches_the_model_whole_and_a_changed_copy_changes_nothing() -> None:
-    core = schema_tool(lambda arguments: arguments, name="edit", description="Edit.", parameters=NESTED)
-    [tool] = to_llamaindex([core])
-    stock = FunctionTool.from_defaults(fn=lambda edits: edits, name="stock")
+    core = schema_tool(echo, name="edit", description="Edit.", parameters=NESTED)
+    tool: Any = to_llamaindex([core])[0]
+    stock: Any = FunctionTool.from_defaults(fn=echo, name="stock")
     assert "additionalProperties" not in stock.metadata.get_parameters_dict()  # CONTROL: the stock class drops it
 
     shown = tool.metadata.to_openai_tool()["function"]
@@ -91,7 +93,7 @@ async def test_every_odd_name_at_once_arrives_through_an_agent() -> None:
 
 async def test_a_context_that_a_model_makes_up_is_an_argument_like_any_other() -> None:
     [tool] = to_llamaindex(add)
-    output = await acall_tool(tool, {"a": 1, "b": 2, "ctx": "mine"})
+    output = await calling.acall_tool(tool, {"a": 1, "b": 2, "ctx": "mine"})
     assert output.is_error
     assert "ctx" in output.content
 
@@ -106,10 +108,10 @@ async def test_one_property_and_one_argument_run_the_tool_once() -> None:
         raise ValueError(path)
 
     [tool] = to_llamaindex(note)
-    assert call_tool(tool, {"path": "a"}).is_error
-    assert (await acall_tool(tool, {"path": "b"})).is_error
+    assert calling.call_tool(tool, {"path": "a"}).is_error
+    assert (await calling.acall_tool(tool, {"path": "b"})).is_error
     assert calls == ["a", "b"]
-    assert (await acall_tool(tool, {"other": "c"})).raw_output["error"]["code"] == "invalid_arguments"
+    assert (await calling.acall_tool(tool, {"other": "c"})).raw_output["error"]["code"] == "invalid_arguments"
     assert calls == ["a", "b"]
 
 
@@ -146,11 +148,12 @@ def test_duplicate_names_and_foreign_tools_are_refused() -> None:
 
 @pytest.mark.parametrize("tools", [[add], ToolSet([add])], ids=["list", "set"])
 def test_an_unconverted_tool_is_refused_with_the_converters_name(tools: Any) -> None:
+    workflow: Any = AgentWorkflow
     with pytest.raises((AttributeError, TypeError), match="to_llamaindex"):
         FunctionAgent(tools=tools, llm=ScriptedModel())
     with pytest.raises((AttributeError, TypeError), match="to_llamaindex"):
         ReActAgent(tools=tools, llm=ScriptedReActModel())
     with pytest.raises((AttributeError, TypeError), match="to_llamaindex"):
-        AgentWorkflow.from_tools_or_functions(tools, llm=ScriptedModel())
+        workflow.from_tools_or_functions(tools, llm=ScriptedModel())
     with pytest.raises((AttributeError, TypeError), match="to_llamaindex"):
         FunctionTool.from_defaults(fn=tools[0])

@@ -46,7 +46,7 @@ async def test_tools_and_instructions_reach_an_agent() -> None:
     spec = AgentToolSpec(capabilities())
     model = ScriptedModel([tool_call("shout", text="hi"), "done"])
     instructions = await spec.instructions(ToolContext(session_id="ada"))
-    agent = FunctionAgent(tools=[*spec.to_tool_list()], system_prompt=instructions, llm=model)
+    agent: Any = FunctionAgent(tools=[*spec.to_tool_list()], system_prompt=instructions, llm=model)
     run = await follow(agent.run(user_msg="go"), model)
     assert run.output.content == "HI"
     assert model.calls[0].messages[0].content == "Add things. Read 0 times, by ada."
@@ -58,7 +58,7 @@ async def test_some_tools_and_other_names() -> None:
     spec = AgentToolSpec(capabilities())
     assert [tool.metadata.name for tool in spec.to_tool_list(["shout"])] == ["shout"]
     renamed = spec.to_tool_list(None, {"add": ToolMetadata(name="plus", description="Plus.")})
-    assert [(tool.metadata.name, tool.metadata.description) for tool in renamed][0] == ("plus", "Plus.")
+    assert (renamed[0].metadata.name, renamed[0].metadata.description) == ("plus", "Plus.")
     assert renamed[0].call(a=1, b=2).content == "3"
     assert [tool.metadata.name for tool in await spec.to_tool_list_async()] == ["add", "shout"]
 
@@ -66,14 +66,14 @@ async def test_some_tools_and_other_names() -> None:
 async def test_the_retriever_hides_deferred_tools() -> None:
     spec = AgentToolSpec([*capabilities(), Capability("more", ToolSet([shout_louder(), hidden]))])
     model = ScriptedModel([tool_call("tool_search", query="hidden"), tool_call("hidden"), "done"])
-    agent = FunctionAgent(tool_retriever=spec.to_retriever(), llm=model)
+    agent: Any = FunctionAgent(tool_retriever=spec.to_retriever(), llm=model)
     run = await follow(agent.run(user_msg="go"), model)
     assert run.outputs[1].content == "found"
     assert "hidden" not in model.calls[0].tool_names
 
 
 def shout_louder() -> Any:
-    return function_tool(lambda text: text, name="shout_louder", description="Even louder.")
+    return function_tool(lambda: "HEY", name="shout_louder", description="Even louder.")
 
 
 def test_two_tools_of_one_name_are_refused_and_options_belong_to_a_folder() -> None:
