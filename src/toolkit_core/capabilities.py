@@ -11,6 +11,7 @@ from toolkit_core.capability import Capability
 from toolkit_core.host.assembly import (
     Parts,
     Place,
+    absolute,
     file_parts,
     process_parts,
     search_parts,
@@ -74,9 +75,9 @@ def memory(memory_dir: AnyPath) -> Capability:
 
     The instructions hold the first 200 lines of its MEMORY.md, read anew each run.
     """
-    folder = os.path.abspath(os.path.expanduser(os.fspath(memory_dir))) if os.fspath(memory_dir) else ""
-    if not folder:
+    if not os.fspath(memory_dir):
         raise ValueError("memory_dir is empty: name the folder that memory is kept in")
+    folder = absolute(memory_dir)
     os.makedirs(folder, exist_ok=True)
     kept = HostFiles(folder)
 

@@ -80,8 +80,8 @@ class Place:
         """`~` expanded, the rest relative to the process's folder. Raises ValueError for an empty cwd."""
         if not os.fspath(cwd):
             raise ValueError("cwd is empty: name the folder that the tools work in")
-        roots = tuple(map(_absolute, extra_roots))
-        return Place(_absolute(cwd), roots, outside, sandbox, limits or Limits())
+        roots = tuple(map(absolute, extra_roots))
+        return Place(absolute(cwd), roots, outside, sandbox, limits or Limits())
 
     @property
     def separate(self) -> SandboxClient | None:
@@ -94,7 +94,8 @@ class Place:
         return self.sandbox if self.separate is None and isinstance(self.sandbox, SupportsWrap) else None
 
 
-def _absolute(path: AnyPath) -> str:
+def absolute(path: AnyPath) -> str:
+    """`~` expanded, the rest relative to the process's folder as it is now."""
     return os.path.abspath(os.path.expanduser(os.fspath(path)))
 
 
@@ -129,7 +130,7 @@ def file_parts(place: Place, *, require_read: bool, editor: Editor | None) -> Pa
 
 
 def shell_parts(place: Place, *, env: EnvironmentChoice = "allowlist") -> Parts:
-    """shell."""
+    """Shell."""
     limits = place.limits
     commands = HostCommands(
         place.cwd,
