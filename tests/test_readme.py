@@ -93,6 +93,8 @@ def _no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.usefixtures("sample", "_no_provider")
+@pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince20")  # LlamaIndex reads all attributes
+@pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince211")
 async def test_the_python_on_a_page_runs_and_prints_what_it_says(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     python = [block for block in blocks(page) if block.language == "python"]

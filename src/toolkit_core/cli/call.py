@@ -39,10 +39,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Call it and show what the model would read."""
     tools = assemble(options)
-    if options.name not in tools:
-        complain(f"no tool {options.name!r}; there are {', '.join(tools.names)}")
+    name: str = options.name
+    if name not in tools:
+        complain(f"no tool {name!r}; there are {', '.join(tools.names)}")
         return 2
-    tool = tools[options.name]
+    tool = tools[name]
     try:
         arguments = read_arguments(options.arguments, tool.parameters)
     except (OSError, ValueError) as e:

@@ -25,13 +25,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """List or show."""
     tools = assemble(options)
-    if options.name and options.name not in tools:
-        complain(f"no tool {options.name!r}; there are {', '.join(tools.names)}")
+    name: str | None = options.name
+    if name is not None and name not in tools:
+        complain(f"no tool {name!r}; there are {', '.join(tools.names)}")
         return 2
-    chosen = [tools[options.name]] if options.name else list(tools)
+    chosen = list(tools) if name is None else [tools[name]]
     if options.json:
         say(json.dumps([_described(tool) for tool in chosen], indent=2, ensure_ascii=False))
-    elif options.name:
+    elif name is not None:
         _show(chosen[0])
     else:
         _list(chosen)
