@@ -99,6 +99,11 @@ class DeepAgentsBackend(SandboxBackendProtocol):
         """Unique in this process and beyond."""
         return self._id
 
+    @property
+    def root(self) -> str:
+        """The absolute folder that everything stays below."""
+        return self._plane.root
+
     # --- reading --------------------------------------------------------------------------------------
 
     async def als(self, path: str) -> LsResult:

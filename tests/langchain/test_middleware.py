@@ -14,9 +14,9 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import interrupt
 
 from tests.langchain.agents import WAYS, Way, final_text, run, tool_messages
+from tests.langchain.ledgers import MemoryLedger
 from toolkit_core.capability import Capability
 from toolkit_core.context import ToolContext
-from toolkit_core.errors import ToolError
 from toolkit_core.factories import function_tool
 from toolkit_core.output_window import Window
 from toolkit_core.policy import Policy
@@ -27,27 +27,6 @@ from toolkit_langchain.testing import ScriptedModel, tool_call
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 EACH_WAY = pytest.mark.parametrize("way", WAYS)
-
-
-class MemoryLedger:
-    """A ledger in a list, which knows what was shown."""
-
-    def __init__(self) -> None:
-        self.entries: list[LedgerEntry] = []
-        self.texts: dict[str, str] = {}
-
-    async def record(self, entry: LedgerEntry) -> bool:
-        self.entries.append(entry)
-        return True
-
-    async def shown(self, entry_id: str, text: str) -> None:
-        self.texts[entry_id] = text
-
-    async def read(self, entry_id: str, *, session: str) -> LedgerEntry:
-        for entry in self.entries:
-            if (entry.entry_id, entry.session_id) == (entry_id, session):
-                return entry
-        raise ToolError("no such entry", code="not_found")
 
 
 def recall_of(messages: list[Any], start_line: int) -> Any:
