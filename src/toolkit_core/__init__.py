@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from toolkit_core.errors import CODES, HARD_CODES, ErrorCode, ErrorInfo, Suspended, ToolError
     from toolkit_core.factories import Arguments, function_tool, model_tool, port_tool, schema_tool
     from toolkit_core.host.browser import ChromiumBrowser
-    from toolkit_core.host.bubblewrap import BubblewrapSandbox
+    from toolkit_core.host.bubblewrap import BubblewrapSandbox, SandboxLimits
     from toolkit_core.host.commands import HostCommands
+    from toolkit_core.host.documents import PdfDocuments
     from toolkit_core.host.egress import Egress
     from toolkit_core.host.files import HostFiles
     from toolkit_core.host.processes import HostProcesses
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
         with_editor,
         write_file_tool,
     )
+    from toolkit_core.trust_inputs import TRUST_INPUTS, trust_input
 
 _NAMES: Final = {
     "capabilities": "TOOLS_SCHEMA files memory processes shell standard_capabilities web",
@@ -81,8 +83,9 @@ _NAMES: Final = {
     "errors": "CODES ErrorCode ErrorInfo HARD_CODES Suspended ToolError",
     "factories": "Arguments function_tool model_tool port_tool schema_tool",
     "host.browser": "ChromiumBrowser",
-    "host.bubblewrap": "BubblewrapSandbox",
+    "host.bubblewrap": "BubblewrapSandbox SandboxLimits",
     "host.commands": "HostCommands",
+    "host.documents": "PdfDocuments",
     "host.egress": "Egress",
     "host.files": "HostFiles",
     "host.processes": "HostProcesses",
@@ -113,6 +116,7 @@ _NAMES: Final = {
         "recall_tool shell_tool tool_search_tool web_fetch_tool web_search_tool with_editor "
         "write_file_tool"
     ),
+    "trust_inputs": "TRUST_INPUTS trust_input",
 }
 _HOME: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
 
@@ -121,6 +125,7 @@ __all__ = [
     "HARD_CODES",
     "NO_CONTEXT",
     "TOOLS_SCHEMA",
+    "TRUST_INPUTS",
     "Answer",
     "Arguments",
     "Ask",
@@ -150,6 +155,7 @@ __all__ = [
     "LedgerEntry",
     "Limits",
     "Option",
+    "PdfDocuments",
     "Policy",
     "ProcessState",
     "Processes",
@@ -160,6 +166,7 @@ __all__ = [
     "SQLiteCommitments",
     "SQLiteLedger",
     "SandboxClient",
+    "SandboxLimits",
     "Search",
     "Suspended",
     "TextBlock",
@@ -207,6 +214,7 @@ __all__ = [
     "standard_capabilities",
     "tavily",
     "tool_search_tool",
+    "trust_input",
     "web",
     "web_fetch_tool",
     "web_search_tool",

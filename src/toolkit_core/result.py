@@ -11,6 +11,7 @@ from typing import Any, Generic, cast
 
 from typing_extensions import TypeVar
 
+from toolkit_core.display import result_bundle
 from toolkit_core.errors import ErrorInfo, ToolError
 from toolkit_core.schema import plain_json
 
@@ -79,6 +80,9 @@ class ToolResult(Generic[DataT]):
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return result_bundle(self.to_dict(include_images=True))
 
     def raise_for_error(self) -> ToolResult[DataT]:
         """Return self, or raise `ToolError` where the call failed."""

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, Self, cast, overload
 
 from toolkit_core.context import NO_CONTEXT, ProgressThrottle, ToolContext
+from toolkit_core.display import set_bundle, tool_bundle
 from toolkit_core.effects import Claims, Effects
 from toolkit_core.errors import ErrorInfo, Suspended, ToolError
 from toolkit_core.limits import DESCRIPTION_MAX_CHARS, NAME_PATTERN
@@ -262,6 +263,14 @@ class Tool(Generic[DataT]):
         description = self.description if describe is None else describe(siblings)
         return replace(self, surroundings=surroundings, description=description)
 
+    @property
+    def _shown(self) -> dict[str, Any]:
+        risk = self.effects.risk if self.effects is not None else None
+        return {"name": self.name, "description": self.description, "parameters": self.parameters, "risk": risk}
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return tool_bundle(self._shown)
+
     def __repr__(self) -> str:
         return f"<Tool {self.name}: {self.description.splitlines()[0][:80]}>"
 
@@ -379,6 +388,17 @@ class ToolSet(Sequence["Tool[Any]"]):
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
+
+    @property
+    def _shown(self) -> dict[str, Any]:
+        risk = self.effects.risk if self.effects is not None else None
+        return {"name": self.name, "description": self.description, "parameters": self.parameters, "risk": risk}
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return tool_bundle(self._shown)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return set_bundle([tool._shown for tool in self._tools])  # pyright: ignore[reportPrivateUsage]  (same module)
 
     def __repr__(self) -> str:
         return f"<ToolSet {', '.join(self.names)}>"

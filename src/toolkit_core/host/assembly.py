@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolkit_core.host.commands import HostCommands
+from toolkit_core.host.documents import PdfDocuments
 from toolkit_core.host.files import HostFiles
 from toolkit_core.host.processes import HostProcesses
 from toolkit_core.host.search import HostSearch
@@ -19,6 +20,10 @@ from toolkit_core.tools import (
     edit_file_tool,
     glob_tool,
     grep_tool,
+    process_read_tool,
+    process_start_tool,
+    process_stop_tool,
+    process_write_tool,
     read_file_tool,
     shell_tool,
     web_fetch_tool,
@@ -116,6 +121,7 @@ def file_parts(place: Place, *, require_read: bool, editor: Editor | None) -> Pa
             read_file_tool(
                 seen,
                 record=record,
+                documents=PdfDocuments(),
                 max_line_chars=limits.read_line_chars,
                 max_output_bytes=limits.read_output_bytes,
                 max_scan_bytes=limits.read_scan_bytes,
@@ -149,16 +155,16 @@ def shell_parts(place: Place, *, env: EnvironmentChoice = "allowlist") -> Parts:
 
 def process_parts(place: Place, *, env: EnvironmentChoice = "allowlist") -> Parts:
     """process_start, process_read, process_write, process_stop."""
-    from toolkit_core.tools import process_tools
-
     processes = HostProcesses(place.cwd, env=env, wrap=place.wrap)
-    return Parts(tuple(process_tools(processes)), (processes.aclose,))
+    factories = (process_start_tool, process_read_tool, process_write_tool, process_stop_tool)
+    return Parts(tuple(factory(processes) for factory in factories), (processes.aclose,))
 
 
 def web_parts(limits: Limits, *, egress: Egress | None = None) -> Parts:
     """web_fetch."""
     tool = web_fetch_tool(
         HostWeb(egress=egress),
+        documents=PdfDocuments(),
         timeout_seconds=limits.web_seconds,
         max_bytes=limits.web_bytes,
     )
