@@ -15,6 +15,7 @@ from toolkit_core.context import ToolContext
 from toolkit_core.errors import ErrorInfo, Suspended
 from toolkit_core.limits import ANSWER_TIMEOUT_SECONDS
 from toolkit_core.output_window import Window
+from toolkit_core.ports.ledger import SupportsShown
 from toolkit_core.result import ToolResult
 from toolkit_core.tool import Tool
 from toolkit_llamaindex._metadata import ToolkitMetadata, bound_signature, context_name, typed_signature
@@ -119,7 +120,19 @@ class ToolkitTool(FunctionTool):
             _log.exception("the call of %s failed outside of the tool", self.core.name)
             result = ToolResult.failure(_internal(e))
         around = self._around
-        return tool_output(result, name=self.core.name, arguments=shown, window=around.window, recall=around.recall)
+        output = tool_output(result, name=self.core.name, arguments=shown, window=around.window, recall=around.recall)
+        await self._record_shown(result, output)
+        return output
+
+    async def _record_shown(self, result: ToolResult[Any], output: ToolOutput) -> None:
+        """Tell the ledger what the model reads, where that is not the whole."""
+        ledger = self.core.surroundings.ledger
+        if result.entry_id is None or not isinstance(ledger, SupportsShown) or output.content == result.text:
+            return
+        try:
+            await ledger.shown(result.entry_id, output.content)
+        except Exception:  # noqa: BLE001 - a ledger that fails never fails the call
+            _log.warning("the ledger did not take what was shown of %s", result.entry_id, exc_info=True)
 
     async def _result(self, ctx: Context[Any] | None, arguments: object, shown: Mapping[str, Any]) -> ToolResult[Any]:
         site = await call_site(ctx, self.core.name, shown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from llama_index.core.tools.tool_spec.base import SPEC_FUNCTION_TYPE, BaseToolSpec
 
@@ -129,8 +129,11 @@ def _resolved(
         raise TypeError("config and memory_dir belong to a folder; here capabilities were given")
     if isinstance(given, ToolSet):
         return (Capability("tools", given),)
-    capabilities: tuple[object, ...] = tuple(given)
-    for capability in capabilities:
-        if not isinstance(capability, Capability):
-            raise TypeError(f"expected capabilities, a tool set or a folder, not {capability!r}")
-    return cast("tuple[Capability, ...]", capabilities)
+    listed: list[object] = list(given)
+    return tuple(_capability(item) for item in listed)
+
+
+def _capability(item: object) -> Capability:
+    if isinstance(item, Capability):
+        return item
+    raise TypeError(f"expected capabilities, a tool set or a folder, not {item!r}")
