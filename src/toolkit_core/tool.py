@@ -389,14 +389,6 @@ class ToolSet(Sequence["Tool[Any]"]):
     async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
 
-    @property
-    def _shown(self) -> dict[str, Any]:
-        risk = self.effects.risk if self.effects is not None else None
-        return {"name": self.name, "description": self.description, "parameters": self.parameters, "risk": risk}
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return tool_bundle(self._shown)
-
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return set_bundle([tool._shown for tool in self._tools])  # pyright: ignore[reportPrivateUsage]  (same module)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NotRequired, cast
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NotRequired
 
 from pydantic import Field, SkipValidation
 from typing_extensions import TypedDict
@@ -174,7 +174,7 @@ def _describer(default_limit: int) -> Callable[[Siblings], str]:
             f"lines are left out; a row is cut after {GREP_ROW_CHARS} characters. "
             f"Shows {default_limit:,} matches unless `limit` says otherwise, and says when more exist. "
             "The syntax is ripgrep's; look-around and back-references work too. `fixed_strings` takes the pattern as "
-            "plain text, `multiline` lets it span lines. Hidden files are searched; binary files, .git, node_modules "
+            "plain text, `multiline` lets it span lines. Hidden files are searched; binary files, .git, Node modules "
             "and what a .gitignore names are not, unless `path` or `glob` names them (for ignored ones) or "
             "`include_ignored` is set; an answer without matches counts what was skipped."
         )
@@ -237,8 +237,10 @@ async def _shown(found: GrepFound, args: GrepArguments) -> tuple[str, GrepData]:
 
 
 def _row_data(row: Row) -> GrepRow:
-    plain = {"path": shown_name(row.path), "line": row.line, "text": row.text, "context": row.context}
-    return cast("GrepRow", {**plain, "cut": True} if row.cut else plain)
+    data = GrepRow(path=shown_name(row.path), line=row.line, text=row.text, context=row.context)
+    if row.cut:
+        data["cut"] = True
+    return data
 
 
 def _row_text(row: Row, path: str) -> str:
