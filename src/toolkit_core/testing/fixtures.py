@@ -1,4 +1,4 @@
-"""pytest fixtures for tests of code that uses the toolkit: `workspace`, `sandbox`, `answers`.
+"""pytest fixtures for tests of code that uses the toolkit: `workspace` and `answers`.
 
 In the top conftest.py: `pytest_plugins = ["toolkit_core.testing.fixtures"]`.
 """
@@ -13,7 +13,6 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolkit_core import InMemorySandbox
     from toolkit_core.ports.ask import Answer, Question
 
 
@@ -51,14 +50,6 @@ def workspace(tmp_path: Path) -> Path:
     folder = tmp_path.resolve() / "workspace"
     folder.mkdir()
     return folder
-
-
-@pytest.fixture
-def sandbox() -> InMemorySandbox:
-    """A deterministic sandbox in memory, with a filesystem of its own."""
-    from toolkit_core import InMemorySandbox
-
-    return InMemorySandbox()
 
 
 @pytest.fixture
