@@ -137,8 +137,8 @@ def _text(data: CommitmentsData) -> str:
 def _line(row: Standing) -> str:
     head = f"{row['id']} ({row['phase']}): {row['objective']} - {row['criteria_met']} of {row['criteria']} criteria met"
     details = [f"  lacks {lack}" for lack in row["missing_evidence"]]
-    if row.get("question"):
-        details.append(f"  waits for an answer: {row['question']}")
+    if question := row.get("question"):
+        details.append(f"  waits for an answer: {question}")
     elif "waits_for" in row:
         details.append(f"  waits for: {row['waits_for']}")
     if "blocker" in row:
