@@ -42,9 +42,9 @@ FILE_BLOCK_BYTES: Final = 262_144
 WRITE_BLOCK_BYTES: Final = 8_388_608
 """A cancelled write stops after at most this much; the system call runs without the GIL."""
 
-RACY_CLOCK_NS: Final = 100_000_000
-"""A file changed this shortly before it was looked at may change again within the same tick of the
-filesystem's clock (up to 10 ms at CONFIG_HZ=100, 2 s on FAT is not covered), so its bytes decide."""
+RACY_CLOCK_NS: Final = 20_000_000
+"""A file changed this shortly before it was looked at may change again within the same tick of the filesystem's
+clock (10 ms at CONFIG_HZ=100; none from Linux 6.13 on; FAT's 2 s are not covered), so its bytes decide."""
 
 LISTING_ENTRIES: Final = 100
 """Entries shown of a folder that was named as a file: enough to find the right name."""
@@ -198,8 +198,11 @@ GLOB_PATTERN_MAX_CHARS: Final = 4096
 GLOB_ALTERNATIVES: Final = 256
 """Patterns that braces may stand for: `{a,b}` eight times over; each is matched for every name."""
 
-SEARCH_COUNT_ENTRIES: Final = 50_000
-"""Entries that are looked at to say what an empty answer left out: half a second at most; past it "at least"."""
+SEARCH_COUNT_ENTRIES: Final = 10_000
+"""Entries that are looked at to count the ignored files that an empty grep left out; past it "at least"."""
+
+GLOB_COUNT_ENTRIES: Final = 200_000
+"""Entries that are looked at to explain an empty glob: a second or so, which the answer is worth."""
 
 IGNORE_FILE_MAX_BYTES: Final = 1_048_576
 """What is read of one .gitignore; the largest ones of large repositories have some 50 KiB."""
@@ -435,6 +438,9 @@ COMMAND_DRAIN_SECONDS: Final = 1.0
 
 COMMAND_START_SECONDS: Final = 30.0
 """A start takes 2 ms; a supervisor that has not answered by then is stopped or broken, even on a loaded machine."""
+
+COMMAND_ANSWER_SECONDS: Final = 4.0
+"""Past the grace, for the answer to an order to end; a keeper that is silent longer was stopped."""
 
 COMMAND_END_MARGIN_SECONDS: Final = 15.0
 """Past timeout and grace: the kill loop's own 5 s and a loaded machine."""

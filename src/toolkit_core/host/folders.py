@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from toolkit_core.errors import ToolError
-from toolkit_core.host.judged import descriptor_path, open_judged
+from toolkit_core.host.judged import real_path_now
 from toolkit_core.host.os_errors import system_refused
 from toolkit_core.text import one_line_name
 
@@ -55,10 +55,10 @@ class Folder:
             ToolError: `access_denied`: it is outside the roots now.
             Moved: It is elsewhere inside.
         """
-        now = descriptor_path(self.descriptor)
-        if now is None or now == self.real:
+        now = real_path_now(self.descriptor, self.real)
+        if now == self.real:
             return
-        if not roots.contains(now) and roots.contains(self.real):
+        if now is not None and not roots.contains(now) and roots.contains(self.real):
             message = f"The folder of {shown} was moved outside the root {one_line_name(roots.root)}."
             raise ToolError(message, code="access_denied")
         raise Moved
@@ -71,25 +71,39 @@ class Folder:
 
 
 def open_folder(roots: Roots, real: str) -> Folder | None:
-    """Open an existing folder by its real path; None where it is missing.
+    """Open an existing folder by its real path, and judge it; None where it is missing.
 
     Raises:
         Moved: Something else lies there by now.
         ToolError: `access_denied`, `io_error`, `not_a_file` (a part of the path is a file).
     """
     try:
-        judged = open_judged(roots, real)
-    except ToolError as e:
-        if e.code == "not_found" and not os.path.lexists(real):
-            return None
+        descriptor = _opened(real)
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        if os.path.realpath(real) != real:
+            raise Moved from e
+        shown = one_line_name(roots.subject(real))
+        if e.errno == errno.ENOTDIR:
+            message = f"{shown} is a file or lies below one, so it holds no files."
+            raise ToolError(message, code="not_a_file") from e
+        raise system_refused(e, shown, "opened") from e
+    folder = Folder(descriptor, real)
+    try:
+        folder.judge(roots, one_line_name(roots.subject(real)))
+    except BaseException:
+        folder.close()
         raise
-    with judged:
-        if not judged.is_directory:
-            message = f"{one_line_name(judged.path.subject)} is a file, so nothing can lie below it."
-            raise ToolError(message, code="not_a_file")
-        if judged.path.real != real:
-            raise Moved
-        return Folder(_usable(judged.reopen), real)
+    return folder
+
+
+def _opened(real: str) -> int:
+    """Opened for reading, so that it can be synced; a folder that may not be listed is used by O_PATH."""
+    try:
+        return os.open(real, _FOLDER_FLAGS)
+    except PermissionError:
+        return os.open(real, _FOLDER_FLAGS | getattr(os, "O_PATH", 0))
 
 
 def make_folder(roots: Roots, real: str) -> Folder:
@@ -128,14 +142,6 @@ def _descend(folder: Folder, name: str) -> None:
     else:
         os.close(folder.descriptor)
     folder.descriptor, folder.real = below, os.path.join(folder.real, name)
-
-
-def _usable(reopen: Callable[[int], int]) -> int:
-    """Opened for reading, so that it can be synced; a folder that may not be listed is used by O_PATH."""
-    try:
-        return reopen(os.O_RDONLY | os.O_DIRECTORY)
-    except PermissionError:
-        return reopen(getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY)
 
 
 def sweep(folder: Folder) -> None:

@@ -113,7 +113,7 @@ def _judge(roots: Roots, path: str, expected: Resolved, descriptor: int) -> Judg
     """What a descriptor holds; None when it vanished and the path must be looked up again."""
     try:
         status = os.fstat(descriptor)
-        real = _real_now(descriptor, expected.real, status)
+        real = real_path_now(descriptor, expected.real)
         if real is None:
             os.close(descriptor)
             return None
@@ -127,14 +127,15 @@ def _judge(roots: Roots, path: str, expected: Resolved, descriptor: int) -> Judg
         raise
 
 
-def _real_now(descriptor: int, expected: str, status: os.stat_result) -> str | None:
+def real_path_now(descriptor: int, expected: str) -> str | None:
+    """The real path of what a descriptor holds, expected at a path; None where it has no name any more."""
     real = descriptor_path(descriptor)
     if real is not None and real == expected and not real.endswith(_DELETED):
         return real
     # No /proc, or a name that ends like the mark of a deleted file: the name must hold the very same inode.
     candidate = os.path.realpath(expected) if real is None else real
     try:
-        same = os.path.samestat(os.lstat(candidate), status)
+        same = os.path.samestat(os.lstat(candidate), os.fstat(descriptor))
     except OSError:
         same = False
     return candidate if same else None

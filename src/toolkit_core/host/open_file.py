@@ -59,8 +59,8 @@ class HostOpenFile:
         before = self._status
         if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
             return False
-        if not renamed and now.st_ctime_ns != before.st_ctime_ns:
-            return False
+        if not renamed:  # the bytes are looked at once it cannot be replaced any more
+            return now.st_ctime_ns == before.st_ctime_ns
         return self._digest is None or self._digest_now() == self._digest.digest()
 
     def _may_change_unseen(self) -> bool:

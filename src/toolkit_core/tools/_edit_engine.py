@@ -10,7 +10,7 @@ from toolkit_core.limits import EDIT_FILE_BYTES, EDIT_OCCURRENCES, FILE_BLOCK_BY
 from toolkit_core.text import first_surrogate
 from toolkit_core.tools._line_ends import LineEndMapper, line_ends_of
 from toolkit_core.tools._near_match import explain_no_match
-from toolkit_core.tools._needle import LineEnds, Needle
+from toolkit_core.tools._needle import LineEnds, Needle, sample
 from toolkit_core.tools._pieces import PieceTable, Span
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _COUNTED = 1_000
 _LINES_NAMED = 10
+_SAMPLED_BYTES = 262_144
+"""A smaller file is searched before its bytes are counted."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,10 @@ class _Engine:
         self.table = PieceTable(old)
         self._codec, self._max_bytes = codec, max_bytes
         self._line_ends: LineEnds | None = None
+        self._common = sample(old) if len(old) > _SAMPLED_BYTES else None
 
     def apply(self, edit: Edit, name: str) -> int:
-        needle = Needle.of(edit.old_text, self._codec, self._ends_now(edit))
+        needle = Needle.of(edit.old_text, self._codec, self._ends_now(edit), self._common)
         spans = self._spans(edit, needle, name)
         news = self._news(edit, spans)
         grown = len(self.table) + sum(map(len, news)) - sum(end - start for start, end in spans)

@@ -102,6 +102,7 @@ class DigestingFile:
         self._file = file
         self._digest = sha256()
         self._hashed_bytes = 0
+        self._too_large = file.stat.size_bytes > HASHED_FILE_BYTES
 
     @property
     def path(self) -> Resolved:
@@ -116,14 +117,14 @@ class DigestingFile:
     def read_at(self, offset: int, size: int) -> bytes:
         """As the file's own."""
         data = self._file.read_at(offset, size)
-        if offset <= self._hashed_bytes < offset + len(data):
+        if not self._too_large and offset <= self._hashed_bytes < offset + len(data):
             self._digest.update(memoryview(data)[self._hashed_bytes - offset :])
             self._hashed_bytes = offset + len(data)
         return data
 
     def finish(self) -> bytes | None:
         """The SHA-256 of the whole file, its rest read now; None where it is too large for that."""
-        if self.stat.size_bytes > HASHED_FILE_BYTES:
+        if self._too_large:
             return None
         while self._hashed_bytes <= HASHED_FILE_BYTES:
             if not self.read_at(self._hashed_bytes, FILE_BLOCK_BYTES):
@@ -138,10 +139,11 @@ def digest_of(file: OpenFile) -> bytes | None:
 
 def digest_of_content(content: Content) -> bytes | None:
     """The SHA-256 of what will be written; None where it is too large."""
-    if len(content) > HASHED_FILE_BYTES:
-        return None
-    digest = sha256()
+    digest, size = sha256(), 0
     for part in (content,) if isinstance(content, bytes) else content.parts:
+        size += len(part)
+        if size > HASHED_FILE_BYTES:
+            return None
         digest.update(part)
     return digest.digest()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, overload
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from toolkit_core.tool import Siblings, Tool
     from toolkit_core.tools._read_record import ReadRecord
 
-_ENCODED_CHARS: Final = 1_048_576
-"""Encoding holds the GIL: a megabyte a step keeps the event loop alive."""
+_ENCODED_CHARS: Final = 262_144
+"""Encoding holds the GIL: a quarter of a megabyte a step keeps the event loop alive, and the buffer in the cache."""
 
 
 class WriteFileArguments(Arguments):
@@ -78,7 +79,7 @@ def write_file_tool(
         digests: list[bytes | None] = []
 
         def produce(old: OpenFile | None) -> Pieces:
-            content = _encoded(args.content)
+            content = Pieces(_Encoded(args.content))
             if record is not None:
                 digests.append(digest_of_content(content))
             if old is not None:
@@ -129,9 +130,25 @@ def _check_content(content: str) -> None:
         raise ToolError(message, code="invalid_arguments", hint="Send the whole character.")
 
 
-def _encoded(content: str) -> Pieces:
-    steps = range(0, len(content), _ENCODED_CHARS)
-    return Pieces([content[at : at + _ENCODED_CHARS].encode("utf-8") for at in steps])
+class _Encoded(Sequence[bytes]):
+    """A text in UTF-8, encoded a step at a time as it is written: no second copy of it is ever whole."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __len__(self) -> int:
+        return -(-len(self._text) // _ENCODED_CHARS)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._text[index * _ENCODED_CHARS : (index + 1) * _ENCODED_CHARS].encode("utf-8")
 
 
 def _result(written: Written) -> ToolResult[WriteFileData]:
