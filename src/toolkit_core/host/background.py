@@ -17,6 +17,7 @@ from toolkit_core.errors import ToolError
 from toolkit_core.host.drain import Drain, read_buffer, without_partial_end, without_partial_start
 from toolkit_core.host.supervised import Ending, Supervised
 from toolkit_core.limits import (
+    COMMAND_ANSWER_SECONDS,
     COMMAND_DRAIN_SECONDS,
     PROCESS_GATHER_SECONDS,
     PROCESS_OUTPUT_MAX_BYTES,
@@ -113,7 +114,16 @@ class Streams:
 class BackgroundProcess:
     """A started command, on the event loop that keeps it."""
 
-    def __init__(self, process_id: str, session: str, command: str, streams: Streams, kept: Supervised) -> None:
+    def __init__(
+        self,
+        process_id: str,
+        session: str,
+        command: str,
+        streams: Streams,
+        kept: Supervised,
+        *,
+        grace_seconds: float,
+    ) -> None:
         self.process_id = process_id
         self.session = session
         self.command = command
@@ -121,6 +131,7 @@ class BackgroundProcess:
         self.ending: Ending | None = None
         self._streams = streams
         self._kept = kept
+        self._grace_seconds = grace_seconds
         self._unread = Unread()
         self._drain = Drain(streams.output, self._unread, flood_bytes=math.inf)
         self._writing = asyncio.Lock()
@@ -207,6 +218,9 @@ class BackgroundProcess:
         """TERM, grace, KILL for its whole tree; returns when nothing is left."""
         if self.running:
             self._kept.terminate()
+            await _within(self._gone, time.monotonic() + self._grace_seconds + COMMAND_ANSWER_SECONDS)
+        if self.running:
+            self._kept.force()
         await self._gone.wait()
 
     def kill(self) -> None:
@@ -215,7 +229,10 @@ class BackgroundProcess:
             self._kept.kill()
 
     async def gone(self) -> None:
-        """Wait for its end."""
+        """Wait for its end after it was killed."""
+        await _within(self._gone, time.monotonic() + COMMAND_ANSWER_SECONDS)
+        if self.running:
+            self._kept.force()
         await self._gone.wait()
 
 

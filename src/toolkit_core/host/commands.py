@@ -23,6 +23,7 @@ from toolkit_core.host.shells import check_command, find_shell, shell_argv
 from toolkit_core.host.supervised import Spec, StartError, Supervised, SupervisorLostError
 from toolkit_core.host.supervisor import shared
 from toolkit_core.limits import (
+    CLEANUP_SECONDS,
     COMMAND_GRACE_SECONDS,
     COMMAND_OUTPUT_MAX_BYTES,
     COMMAND_TIMEOUT_MAX_SECONDS,
@@ -139,7 +140,13 @@ class HostCommands:
         """Kill what still runs, remove the scratch folders, and end the supervisor if nobody else uses it."""
         for command in list(self._running):
             command.kill()
-        await finish(asyncio.to_thread(self._close))
+        await finish(self._close_after_all())
+
+    async def _close_after_all(self) -> None:
+        until = time.monotonic() + CLEANUP_SECONDS / 2
+        while self._running and time.monotonic() < until:  # noqa: ASYNC110 - they run on other loops, maybe
+            await asyncio.sleep(0.005)
+        await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
         self._scratch.close()

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from toolkit_core.cleanup import finish
 from toolkit_core.host.drain import Drain, HeadAndTail, Kept
 from toolkit_core.host.launch import start
-from toolkit_core.limits import COMMAND_DRAIN_SECONDS
+from toolkit_core.host.supervised import StartError
+from toolkit_core.limits import COMMAND_ANSWER_SECONDS, COMMAND_DRAIN_SECONDS
 
 if TYPE_CHECKING:
     from toolkit_core.host.supervised import Ending, Spec, Supervised
@@ -63,8 +64,10 @@ async def execute(spec: Spec, *, max_bytes: int, on_output: OnOutput | None, run
             ours.clear()
             ending = await command.ending()
             complete = await streams.ended(COMMAND_DRAIN_SECONDS)
+        except StartError:
+            raise
         except BaseException:
-            await finish(_end(command))
+            await finish(end(command, spec.grace_seconds))
             raise
         finally:
             running.discard(command)
@@ -73,9 +76,15 @@ async def execute(spec: Spec, *, max_bytes: int, on_output: OnOutput | None, run
     return Execution(ending, streams.kept("stdout"), streams.kept("stderr"), complete)
 
 
-async def _end(command: Supervised) -> None:
+async def end(command: Supervised, grace_seconds: float) -> None:
+    """End a command politely; whoever keeps it is killed when that is not answered."""
     command.terminate()
-    await command.ending()
+    try:
+        async with asyncio.timeout(grace_seconds + COMMAND_ANSWER_SECONDS):
+            await command.ending()
+    except TimeoutError:
+        command.force()
+        await command.ending()
 
 
 class _Streams:

@@ -69,10 +69,9 @@ class GroupCommand:
         """KILL its group now."""
         self._order = "kill"
 
-    async def abandon(self) -> None:
-        """Kill its group and wait for its end."""
+    def force(self) -> None:
+        """KILL its group; the thread that keeps it cannot be stopped."""
         self.kill()
-        await self.ending()
 
     def close(self) -> None:
         """Let go of it after its end."""

@@ -206,7 +206,8 @@ class HostProcesses:
                 if invocation.after_exit is not None:
                     await finish(clean_up_quietly(invocation))
                 raise
-            process = BackgroundProcess(f"p{next(self._numbers)}", session, command, streams, kept)
+            name = f"p{next(self._numbers)}"
+            process = BackgroundProcess(name, session, command, streams, kept, grace_seconds=self._grace_seconds)
             self._processes[process.process_id] = process
             task = asyncio.ensure_future(process.keep(stack.pop_all(), invocation.after_exit))
             self._keeping.add(task)
@@ -227,6 +228,7 @@ class HostProcesses:
                     descriptors={**streams.theirs, **copies, **invocation.inherited},
                     grace_seconds=self._grace_seconds,
                     terminal=pty,
+                    tell_start=True,
                     spare_leader=invocation.spare_leader,
                 )
                 kept = await start(spec)

@@ -23,6 +23,7 @@ class Spec:
         grace_seconds: Between TERM and KILL.
         terminal: Descriptor 0 is a terminal that becomes its controlling one.
         spare_leader: TERM goes to what the program started, not to itself.
+        tell_start: The start waits until the program runs; else a refusal may come with the ending.
     """
 
     argv: tuple[str, ...]
@@ -33,6 +34,7 @@ class Spec:
     grace_seconds: float = 2.0
     terminal: bool = False
     spare_leader: bool = False
+    tell_start: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Supervised(Protocol):
     """A running command."""
 
     async def ending(self) -> Ending:
-        """Wait until nothing of it is left."""
+        """Wait until nothing of it is left. Raises `StartError` where it never ran."""
         ...
 
     def terminate(self) -> None:
@@ -71,8 +73,8 @@ class Supervised(Protocol):
         """KILL its whole tree now."""
         ...
 
-    async def abandon(self) -> None:
-        """Kill its whole tree and let go of it once nothing is left."""
+    def force(self) -> None:
+        """Kill whoever keeps it, and so its tree: after an order that was not answered."""
         ...
 
     def close(self) -> None:

@@ -24,7 +24,12 @@ from typing import Final
 from toolkit_core.cleanup import finish
 from toolkit_core.host._native import supervision
 from toolkit_core.host.supervised import Ending, Spec, StartError, Step, SupervisorLostError
-from toolkit_core.limits import COMMAND_END_MARGIN_SECONDS, COMMAND_START_SECONDS, SUPERVISOR_STOP_SECONDS
+from toolkit_core.limits import (
+    COMMAND_ANSWER_SECONDS,
+    COMMAND_END_MARGIN_SECONDS,
+    COMMAND_START_SECONDS,
+    SUPERVISOR_STOP_SECONDS,
+)
 
 _PROGRAM: Final = os.path.join(os.path.dirname(supervision.__file__), "supervisor_program.py")
 _STEPS: Final[dict[int, Step]] = {supervision.CHDIR: "chdir", supervision.EXEC: "exec"}
@@ -261,23 +266,24 @@ class KeptCommand:
         self._keeper = 0
 
     async def begin(self) -> None:
-        """Send the request and wait until the command runs."""
+        """Send the request and wait until a keeper has taken it."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(COMMAND_START_SECONDS):
                 with contextlib.suppress(ConnectionError):
                     await loop.sock_sendall(self._channel, _request(self._spec).encode())
                 record = await self._record()
+                if record is not None:
+                    self._keeper = record[1]
+                if self._spec.tell_start and record is not None:
+                    record = await self._record()
         except TimeoutError as e:
             self._link.process.kill()
             raise SupervisorLostError("the supervisor does not answer; it was killed") from e
         if record is None:
             await self._settled()
             raise SupervisorLostError("its keeper was killed at its start; whether the command ran is not known")
-        kind, first, second, *_ = record
-        if kind == supervision.FAILED:
-            raise StartError(first, os.strerror(first), _STEPS[second])
-        self._keeper = second
+        _refuse_failed(record)
 
     async def ending(self) -> Ending:
         """Wait until nothing of the command is left. A keeper that was stopped is killed at last."""
@@ -286,9 +292,10 @@ class KeptCommand:
             async with asyncio.timeout(None if math.isinf(limit) else limit):
                 record = await self._record()
         except TimeoutError:
-            self._link.say(supervision.KEEPER.pack(supervision.KILL_KEEPER, self._keeper))
+            self.force()
             record = None
         if record is not None:
+            _refuse_failed(record)
             return _ending(record)
         await self._settled()
         return Ending(lost="its keeper was killed")
@@ -301,14 +308,21 @@ class KeptCommand:
         """KILL its whole tree now."""
         self._say(supervision.KILL)
 
+    def force(self) -> None:
+        """Kill its keeper; the supervisor then ends what that kept."""
+        self._link.say(supervision.KEEPER.pack(supervision.KILL_KEEPER, self._keeper))
+
     async def abandon(self) -> None:
-        """Kill its whole tree and let go of it once nothing is left."""
+        """Kill its whole tree, before or after it was begun, and let go of it once nothing is left."""
         with contextlib.suppress(OSError):
             self._channel.shutdown(socket.SHUT_WR)  # for a keeper an order to kill, whatever it is doing
         try:
-            record = await self._record()
-            while record is not None and record[0] != supervision.DONE:
-                record = await self._record()
+            async with asyncio.timeout(COMMAND_ANSWER_SECONDS):
+                while (record := await self._record()) is not None and record[0] != supervision.DONE:
+                    self._keeper = record[1] if record[0] == supervision.TAKEN else self._keeper
+        except TimeoutError:
+            self.force()
+            await self._settled()
         finally:
             self.close()
 
@@ -357,7 +371,14 @@ def _request(spec: Spec) -> supervision.Request:
         grace_seconds=spec.grace_seconds,
         terminal=spec.terminal,
         spare_leader=spec.spare_leader,
+        tell_start=spec.tell_start,
     )
+
+
+def _refuse_failed(record: tuple[bytes, int, int, int, int]) -> None:
+    kind, number, step, *_ = record
+    if kind == supervision.FAILED:
+        raise StartError(number, os.strerror(number), _STEPS[step])
 
 
 def _ending(record: tuple[bytes, int, int, int, int]) -> Ending:

@@ -131,12 +131,14 @@ class _Command:
 
     def keep(self) -> bool:
         """The whole life of a command; True when nothing of it is left."""
+        supervision.tell(self._channel, supervision.TAKEN, os.getpid())
         request = supervision.receive_request(self._channel)
         if request is None or not self._start(request):
             for descriptor in self._descriptors:
                 os.close(descriptor)
             return True
-        supervision.tell(self._channel, supervision.STARTED, self._program, os.getpid())
+        if request.tell_start:
+            supervision.tell(self._channel, supervision.STARTED)
         killed = self._wait(request)
         left = 0 if self._all_ended() else len(process_tree.descendants(os.getpid()))
         killed.discard(self._program)

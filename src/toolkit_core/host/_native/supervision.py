@@ -35,7 +35,8 @@ KILL = b"K"
 
 # records on a command's channel
 RECORD = struct.Struct("!ciiii")
-STARTED = b"S"  # pid of the program, pid of the keeper
+TAKEN = b"T"  # pid of the keeper
+STARTED = b"S"  # only where the request asks for it
 FAILED = b"E"  # errno, step (CHDIR or EXEC)
 DONE = b"D"  # wait status or NO_STATUS, flags, survivors killed, processes that could not be killed
 CHDIR, EXEC = 1, 2
@@ -43,7 +44,7 @@ NO_STATUS = -1
 TIMED_OUT, LOST = 1, 2
 
 _HEAD = struct.Struct("!I")
-_REQUEST = struct.Struct("!dd??HH")
+_REQUEST = struct.Struct("!dd???HH")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Request:
         grace_seconds: Between TERM and KILL.
         terminal: Descriptor 0 is a terminal that becomes its controlling one.
         spare_leader: TERM goes to what the program started, not to itself (a sandbox's own first process).
+        tell_start: Answer as soon as the program has started, not only at its end.
     """
 
     argv: tuple[bytes, ...]
@@ -69,10 +71,11 @@ class Request:
     grace_seconds: float = 2.0
     terminal: bool = False
     spare_leader: bool = False
+    tell_start: bool = False
 
     def encode(self) -> bytes:
         """The request as it goes over the channel."""
-        options = self.timeout_seconds, self.grace_seconds, self.terminal, self.spare_leader
+        options = self.timeout_seconds, self.grace_seconds, self.terminal, self.spare_leader, self.tell_start
         head = _REQUEST.pack(*options, len(self.targets), len(self.argv))
         numbers = struct.pack(f"!{len(self.targets)}H", *self.targets)
         body = head + numbers + b"\0".join((self.cwd, *self.argv, *self.environment))
