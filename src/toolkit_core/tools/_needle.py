@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from toolkit_core.limits import EDIT_SEARCH_BYTES
 
