@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _COUNTED = 1_000
 _LINES_NAMED = 10
-_SAMPLED_BYTES = 262_144
-"""A smaller file is searched before its bytes are counted."""
+_SAMPLED_BYTES = 4_194_304
+"""Less is searched before the bytes of a sample are counted."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def apply_edits(old: bytes, codec: Codec, edits: Sequence[Edit], *, max_bytes: i
     """
     for number, edit in enumerate(edits):
         _check(edit, _name(number, edits))
-    engine = _Engine(old, codec, max_bytes)
+    engine = _Engine(old, codec, max_bytes, sampled=len(old) * len(edits) > _SAMPLED_BYTES)
     counts = tuple(engine.apply(edit, _name(number, edits)) for number, edit in enumerate(edits))
     if next(engine.table.changes(), None) is None or _same(engine.table):
         message = "Together the edits leave the file as it is; nothing was written."
@@ -87,11 +87,11 @@ def _same(table: PieceTable) -> bool:
 
 
 class _Engine:
-    def __init__(self, old: bytes, codec: Codec, max_bytes: int) -> None:
+    def __init__(self, old: bytes, codec: Codec, max_bytes: int, *, sampled: bool) -> None:
         self.table = PieceTable(old)
         self._codec, self._max_bytes = codec, max_bytes
         self._line_ends: LineEnds | None = None
-        self._common = sample(old) if len(old) > _SAMPLED_BYTES else None
+        self._common = sample(old) if sampled else None
 
     def apply(self, edit: Edit, name: str) -> int:
         needle = Needle.of(edit.old_text, self._codec, self._ends_now(edit), self._common)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -78,7 +77,6 @@ class Needle:
             found = self._step(buffer, at, min(high, at + EDIT_SEARCH_BYTES + self.max_bytes))
             if found is None:
                 at += EDIT_SEARCH_BYTES
-                time.sleep(0)  # lets the event loop's thread have the GIL
             elif found[0] % self.codec.width:
                 at = found[0] + 1
             else:

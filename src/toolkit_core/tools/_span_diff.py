@@ -161,7 +161,7 @@ class _Writer:
         self._room -= region.size_bytes
         for block in self._blocks(region, line):
             self.first_changed_line = self.first_changed_line or block.line
-            if self._hunk and self._gap_lines(block) > 2 * DIFF_CONTEXT_LINES:
+            if self._hunk and self._is_apart(block):
                 self._write_hunk()
             self._hunk.append(block)
 
@@ -179,9 +179,13 @@ class _Writer:
         self._counted_to = max(self._counted_to, offset)
         return self._line
 
-    def _gap_lines(self, block: _Block) -> int:
+    def _is_apart(self, block: _Block) -> bool:
+        """Whether more lies between a block and the last one than a hunk shows as context."""
         last = self._hunk[-1]
-        return block.line - (last.line + len(last.old))
+        if block.line - (last.line + len(last.old)) > 2 * DIFF_CONTEXT_LINES:
+            return True
+        between = self._codec.split_lines(self._old[last.end : block.start])
+        return max(map(len, between), default=0) > DIFF_CONTEXT_LINE_BYTES
 
     def _blocks(self, region: _Region, line: int) -> Iterator[_Block]:
         old = self._codec.split_lines(self._old[region.start : region.end])
@@ -216,6 +220,7 @@ class _Writer:
         new_count = old_count + sum(len(block.new) - len(block.old) for block in blocks)
         ranges = f"-{_range(first, old_count)} +{_range(first + self._shift, new_count)}"
         self._out.append(f"@@ {ranges} @@\n" + "".join(rows))
+        self._room -= sum(map(len, rows))
         self._shift += new_count - old_count
 
     def _row(self, line: bytes) -> str:
