@@ -45,6 +45,21 @@ def windowed(text: str, window: Window | None, recall_id: str | None = None) -> 
     return text if window is None else window.apply(text, recall_id=recall_id)
 
 
+def control_flow(result: ToolResult[Any]) -> BaseException | None:
+    """LangGraph's control flow that a tool's own body let out, and that the core took for a failure.
+
+    A body that calls `interrupt()` itself, or runs another agent whose tool does, pauses this graph.
+    """
+    cause = None if result.error is None else result.error.cause
+    if cause is None:
+        return None
+    try:
+        from langgraph.errors import GraphBubbleUp
+    except ImportError:
+        return None
+    return cause if isinstance(cause, GraphBubbleUp) else None
+
+
 async def note_shown(result: ToolResult[Any], window: Window | None, ledger: Ledger | None) -> None:
     """Let a ledger that keeps it know what the model read, where that is not the whole."""
     if result.entry_id is None or not isinstance(ledger, SupportsShown):

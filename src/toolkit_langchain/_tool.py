@@ -20,7 +20,7 @@ from toolkit_core.limits import SHOWN_ARGUMENT_DEPTH, SHOWN_INTEGER_BITS
 from toolkit_core.output_window import DEFAULT_WINDOW, Window
 from toolkit_core.tool import Tool
 from toolkit_langchain._context import Session, Surroundings, tool_context
-from toolkit_langchain._message import artifact, message_content, note_shown, presentable
+from toolkit_langchain._message import artifact, control_flow, message_content, note_shown, presentable
 
 if TYPE_CHECKING:
     from toolkit_core.ports.ledger import Ledger
@@ -130,6 +130,8 @@ class ToolkitTool(BaseTool):
             result = await core.call(call.arguments, context)
         except Suspended as e:
             raise e.original from None
+        if (pause := control_flow(result)) is not None:
+            raise pause
         result = presentable(result, self.name)
         await note_shown(result, around.window, context.ledger or core.surroundings.ledger)
         return self._output(result, around, call.id)

@@ -343,7 +343,9 @@ def _settings(tool: Tool[Any], gate: ApprovalGate) -> InterruptOnConfig:
     return settings
 
 
-def turn_of(state: Any) -> str:
+def turn_of(state: object) -> str:
     """The id of the newest message of the model, "" where there is none."""
-    messages: list[Any] = state.get("messages", []) if isinstance(state, Mapping) else []
+    if not isinstance(state, Mapping):
+        return ""
+    messages: list[Any] = cast("Mapping[str, Any]", state).get("messages") or []
     return next((str(m.id) for m in reversed(messages) if isinstance(m, AIMessage)), "")

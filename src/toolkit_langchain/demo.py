@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from langchain.agents import create_agent
+from langchain import agents
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from pydantic import SecretStr
 
@@ -29,7 +29,7 @@ def run(job: DemoJob, say: Callable[[str], None]) -> None:
         DemoUnavailable: The named model's package or key is missing.
     """
     model = _scripted(job) if job.model is None else _named(job.model)
-    agent: Any = create_agent(model, default_tools(job.workspace))
+    agent = cast("Any", agents).create_agent(model, default_tools(job.workspace))
     config = {"recursion_limit": MAX_TURNS * _NODES_A_TURN + 2}
     transcript, pending = Transcript(say), dict[str, ToolCall]()
     try:

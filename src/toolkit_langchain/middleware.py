@@ -241,7 +241,7 @@ class ToolkitMiddleware(AgentMiddleware[Any, Any, Any]):
             tool=core,
             arguments=request.tool_call["args"],
             call_id=call_id,
-            config=cast("Any", request.runtime).config,
+            config=_runtime(request).config,
             turn=turn_of(state),
             note=notes.get(call_id, ""),
             shown=self._shown_requests,
@@ -256,7 +256,7 @@ class ToolkitMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._facades.setdefault(request.tool.name, _foreign.facade(request.tool))
 
     def _catalog(self, request: ToolCallRequest) -> DeferredCatalog:
-        known = {tool.name: tool for tool in (*self.tools, *cast("Any", request.runtime).tools)}
+        known = {tool.name: tool for tool in (*self.tools, *_runtime(request).tools)}
         return DeferredCatalog(list(known.values()))
 
     async def _instead(self, request: ToolCallRequest, result: ToolResult[Any]) -> ToolMessage:
@@ -285,8 +285,13 @@ class ToolkitMiddleware(AgentMiddleware[Any, Any, Any]):
     async def _recorded(self, request: ToolCallRequest, answer: Answer, started: tuple[float, float]) -> str | None:
         if self._ledger is None:
             return None
-        session = session_id(self._session, cast("Any", request.runtime).config) or "default"
+        session = session_id(self._session, _runtime(request).config) or "default"
         return await _foreign.record(self._ledger, request, answer, session=session, started=started)
+
+
+def _runtime(request: ToolCallRequest) -> Any:
+    """LangGraph's type of it is incomplete."""
+    return cast("Any", request).runtime
 
 
 def _needed(tools: Sequence[Tool[Any]], ledger: Ledger | None) -> list[Tool[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import PrivateAttr
@@ -64,7 +64,7 @@ def as_capabilities(given: Any) -> tuple[Capability, ...]:
     if isinstance(given, str | os.PathLike):
         from toolkit_core.capabilities import standard_capabilities
 
-        return tuple(standard_capabilities({}, cwd=given))
+        return tuple(standard_capabilities({}, cwd=cast("str", os.fspath(given))))
     capabilities = tuple(given)
     for capability in capabilities:
         if not isinstance(capability, Capability):

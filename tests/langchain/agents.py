@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from langchain.agents import create_agent
+from langchain import agents as langchain_agents
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
-from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph import graph as langgraph_graph
 from langgraph.prebuilt import ToolNode, tools_condition
 
 from toolkit_langchain.testing import ScriptedModel, Turn
+
+# their types are incomplete, and the tests' own say all that matters here
+create_agent: Any = cast("Any", langchain_agents).create_agent
+StateGraph: Any = cast("Any", langgraph_graph).StateGraph
 
 Way = Literal["sync", "async", "stream"]
 WAYS: tuple[Way, ...] = ("sync", "async", "stream")
@@ -27,14 +31,14 @@ def graph_with_tool_node(tools: Sequence[BaseTool], turns: Sequence[Turn], **opt
     """The loop that people build by hand: a model node and a ToolNode, with ToolNode's default settings."""
     model = ScriptedModel(turns).bind_tools(list(tools))
 
-    def call_model(state: MessagesState) -> dict[str, list[BaseMessage]]:
+    def call_model(state: langgraph_graph.MessagesState) -> dict[str, list[BaseMessage]]:
         return {"messages": [model.invoke(state["messages"])]}
 
-    graph = StateGraph(MessagesState)
+    graph = StateGraph(langgraph_graph.MessagesState)
     graph.add_node("model", call_model)
     graph.add_node("tools", ToolNode(list(tools)))
-    graph.add_edge(START, "model")
-    graph.add_conditional_edges("model", tools_condition, {"tools": "tools", END: END})
+    graph.add_edge(langgraph_graph.START, "model")
+    graph.add_conditional_edges("model", tools_condition, {"tools": "tools", langgraph_graph.END: langgraph_graph.END})
     graph.add_edge("tools", "model")
     return graph.compile(**options)
 
@@ -52,8 +56,8 @@ async def run(graph: Any, given: Any = "go", way: Way = "async", config: Any = N
     return last
 
 
-def tool_messages(state: dict[str, Any]) -> list[ToolMessage]:
-    """What the tools answered, in order."""
+def tool_messages(state: dict[str, Any]) -> list[Any]:
+    """What the tools answered, in order: `ToolMessage`s."""
     return [message for message in state["messages"] if isinstance(message, ToolMessage)]
 
 

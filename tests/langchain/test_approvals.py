@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
-from tests.langchain.agents import WAYS, Way, run, tool_messages
+from tests.langchain.agents import WAYS, Way, create_agent, run, tool_messages
 from toolkit_core.effects import Effects
 from toolkit_core.factories import Arguments, function_tool, port_tool
 from toolkit_core.policy import Policy

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -163,12 +163,13 @@ async def test_what_a_thread_has_read_it_may_change_and_another_may_not(workspac
 
 
 def nodes_of(value: Any) -> Any:
+    """Every object in a JSON value."""
     if isinstance(value, dict):
-        yield value
-        for item in value.values():
-            yield from nodes_of(item)
+        node = cast("dict[str, Any]", value)
+        yield node
+        yield from nodes_of(list(node.values()))
     elif isinstance(value, list):
-        for item in value:
+        for item in cast("list[Any]", value):
             yield from nodes_of(item)
 
 
@@ -189,8 +190,8 @@ def test_no_schema_holds_what_a_provider_refuses(workspace: Path) -> None:
             if node.get("type") == "array":
                 assert "items" in node, (name, node)
             for parameter, declared in node.get("properties", {}).items():
-                if isinstance(declared, dict) and isinstance(node.get("type"), str):
-                    assert declared.get("description"), (name, parameter)
+                if isinstance(node.get("type"), str):
+                    assert declared["description"], (name, parameter)
 
 
 def test_openai_takes_the_schemas_strict_too(workspace: Path) -> None:
@@ -212,7 +213,7 @@ def test_anthropic_takes_the_schemas(workspace: Path) -> None:
 def test_google_takes_the_schemas(workspace: Path) -> None:
     functions = pytest.importorskip("langchain_google_genai._function_utils")
     converted = functions.convert_to_genai_function_declarations(default_tools(workspace, ask=True, processes=True))
-    declared = {declaration.name: declaration for declaration in converted.function_declarations}
+    declared = {one.name: one for tool in converted for one in tool.function_declarations}
     assert declared["edit_file"].parameters.properties["edits"].items.properties["old_text"].description
 
 
@@ -231,7 +232,11 @@ async def test_a_schema_in_a_result_is_text_and_holds_no_live_reference() -> Non
         "properties": {"a": {"$ref": "#/$defs/A"}},
         "$defs": {"A": {"type": "string", "description": "An A."}},
     }
-    tool = schema_tool(lambda a: "x", name="that_tool", description="Has a $ref.", parameters=parameters, deferred=True)  # pyright: ignore
+
+    def body(arguments: dict[str, Any]) -> str:
+        return "x"
+
+    tool = schema_tool(body, name="that_tool", description="Has a $ref.", parameters=parameters, deferred=True)
     [search] = [t for t in catalogued([tool])[0] if t.kind == "tool_search"]
     message = await to_langchain(search)[0].ainvoke(call("tool_search", names=["that_tool"]))
     assert isinstance(message.content, str)

@@ -260,7 +260,7 @@ async def test_a_tool_may_call_another_tool_directly_without_taking_its_call() -
     async def outer(ctx: ToolContext) -> str:
         """Call inner."""
         through_run = await inner.ainvoke({"path": "a"})
-        direct, _ = await inner._arun(path=1)
+        direct, _ = await inner._arun(path=1)  # pyright: ignore[reportPrivateUsage]  (as other libraries' bridges do)
         return f"{ctx.call_id} {through_run} {direct.splitlines()[0][:25]}"
 
     state = await run(agent(to_langchain([function_tool(outer)]), [tool_call("outer"), "ok"]))
@@ -292,6 +292,10 @@ async def test_a_raw_ai_message_with_a_call_that_did_not_parse_is_said_to_the_mo
     assert final_text(state) == "ok"
 
 
+def take_all(arguments: dict[str, Any]) -> str:
+    return "x"
+
+
 def test_validation_is_the_cores_alone() -> None:
     @langchain_tool
     def strict(number: int) -> str:
@@ -301,5 +305,5 @@ def test_validation_is_the_cores_alone() -> None:
     with pytest.raises(ValidationError):
         strict.invoke({"number": "x"})  # CONTROL: a direct call of LangChain's shape raises
     parameters = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
-    [tool] = to_langchain([schema_tool(lambda arguments: "x", name="s", description="d", parameters=parameters)])
+    [tool] = to_langchain([schema_tool(take_all, name="s", description="d", parameters=parameters)])
     assert tool.invoke({"number": "x"}).startswith("Error (invalid_arguments)")

@@ -10,10 +10,9 @@ from langchain_core.messages import AIMessage, RemoveMessage, SystemMessage
 from langchain_core.tools import ToolException
 from langchain_core.tools import tool as langchain_tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import interrupt
 
-from tests.langchain.agents import WAYS, Way, final_text, run, tool_messages
+from tests.langchain.agents import WAYS, Way, create_agent, final_text, run, tool_messages
 from tests.langchain.ledgers import MemoryLedger
 from toolkit_core.capability import Capability
 from toolkit_core.context import ToolContext
@@ -29,9 +28,14 @@ CONFIG: Any = {"configurable": {"thread_id": "t"}}
 EACH_WAY = pytest.mark.parametrize("way", WAYS)
 
 
-def recall_of(messages: list[Any], start_line: int) -> Any:
-    entry_id = messages[-1].content.split('"entry_id": "')[1].split('"')[0]
-    return tool_call("recall", entry_id=entry_id, start_line=start_line, end_line=start_line + 1)
+def recall(start_line: int) -> Any:
+    """A turn that recalls two lines of what the last result left out."""
+
+    def turn(messages: list[Any]) -> Any:
+        entry_id = messages[-1].content.split('"entry_id": "')[1].split('"')[0]
+        return tool_call("recall", entry_id=entry_id, start_line=start_line, end_line=start_line + 1)
+
+    return turn
 
 
 def echo(text: str) -> str:
@@ -49,8 +53,6 @@ WEATHER = function_tool(weather, deferred=True)
 
 
 def build(turns: Any, given: Any, tools: Any = (), **options: Any) -> tuple[Any, ScriptedModel]:
-    from langchain.agents import create_agent
-
     graph_options = {key: options.pop(key) for key in ("checkpointer", "system_prompt") if key in options}
     before = options.pop("before", [])
     model = ScriptedModel(turns)
@@ -96,7 +98,7 @@ class Forgetful(AgentMiddleware[Any, Any, Any]):
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any]:
         kept = [AIMessage("What came before was summarised.")]
-        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *kept]}
+        return {"messages": [RemoveMessage("__remove_all__"), *kept]}
 
 
 @EACH_WAY
@@ -189,7 +191,7 @@ async def test_covers_all_keeps_a_foreign_failure_from_ending_the_run(way: Way) 
 
 async def test_covers_all_windows_records_and_judges_foreign_tools() -> None:
     ledger = MemoryLedger()
-    turns = [tool_call("foreign", text="x\n"), lambda messages: recall_of(messages, 400), "ok"]
+    turns = [tool_call("foreign", text="x\n"), recall(400), "ok"]
     options: dict[str, Any] = {"window": Window(200, 100, 100), "ledger": ledger, "covers": "all"}
     graph, _ = build(turns, ToolSet([ECHO]), [foreign], **options)
     state = await run(graph, config=CONFIG)
@@ -239,7 +241,7 @@ async def test_with_a_ledger_bulk_becomes_the_entry_and_recall_returns_it() -> N
     ledger = MemoryLedger()
     long = "\n".join(f"line {n}" for n in range(9_000))
     many = function_tool(lambda: long, name="many", description="Says much.")
-    turns = [tool_call("many"), lambda messages: recall_of(messages, 5_000), "ok"]
+    turns = [tool_call("many"), recall(5_000), "ok"]
     state = await run(build(turns, ToolSet([many]), ledger=ledger)[0], config=CONFIG)
     [first, second] = tool_messages(state)
     entry_id = ledger.entries[0].entry_id
@@ -278,8 +280,6 @@ def broken_call(number: int) -> AIMessage:
 
 @EACH_WAY
 async def test_a_call_that_could_not_be_parsed_is_answered_instead_of_ending_the_run(way: Way) -> None:
-    from langchain.agents import create_agent
-
     control = await run(create_agent(ScriptedModel([broken_call(1), "never"]), to_langchain([ECHO])), way=way)
     assert final_text(control) == ""  # CONTROL: the run is over, and nothing was said
     state = await run(build([broken_call(1), tool_call("echo", text="x"), "ok"], ToolSet([ECHO]))[0], way=way)

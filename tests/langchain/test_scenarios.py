@@ -24,7 +24,7 @@ from tests.adapters.scenarios import (
     Seen,
     check,
 )  # fmt: skip
-from tests.langchain.agents import WAYS, Way, final_text, run, tool_messages
+from tests.langchain.agents import WAYS, Way, create_agent, final_text, run, tool_messages
 from toolkit_langchain import ToolkitMiddleware
 from toolkit_langchain.testing import ScriptedModel, tool_call
 
@@ -32,8 +32,6 @@ CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
 
 def build(scenario: Scenario) -> Any:
-    from langchain.agents import create_agent
-
     turns: list[Any] = [
         turn if isinstance(turn, str) else [tool_call(call.name, call.arguments) for call in turn]
         for turn in scenario.turns

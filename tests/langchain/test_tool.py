@@ -79,7 +79,7 @@ async def test_invoke_and_ainvoke_agree_in_a_loop_in_a_thread_and_in_a_plain_scr
     from_thread = await asyncio.to_thread(tool.invoke, call("add", a=2))
     awaited = await tool.ainvoke(call("add", a=2))
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        many = list(pool.map(lambda n: tool.invoke({"a": 20 + n}), range(20)))
+        many = list(pool.map(tool.invoke, [{"a": 20 + n} for n in range(20)]))
     assert from_loop == from_thread == awaited
     assert many == [str(n + 21) for n in range(20)]
 
@@ -126,12 +126,19 @@ def test_what_is_no_core_tool_is_refused_in_words() -> None:
     assert [tool.name for tool in to_langchain(ADD)] == ["add"]
 
 
-@pytest.mark.parametrize("hand_over", [
-    lambda tool: agent([tool], ["x"]),
-    lambda tool: ToolNode([tool]),
-    lambda tool: ScriptedModel(["x"]).bind_tools([tool]),
-    langchain_tool,
-])  # fmt: skip
+def to_agent(tool: Any) -> Any:
+    return agent([tool], ["x"])
+
+
+def to_node(tool: Any) -> Any:
+    return ToolNode([tool])
+
+
+def to_model(tool: Any) -> Any:
+    return ScriptedModel(["x"]).bind_tools([tool])
+
+
+@pytest.mark.parametrize("hand_over", [to_agent, to_node, to_model, langchain_tool])
 def test_an_unconverted_tool_fails_with_a_sentence_that_names_the_converter(hand_over: Any) -> None:
     with pytest.raises(TypeError, match=r"toolkit_langchain\.to_langchain\(tools\)"):
         hand_over(ADD)
@@ -187,7 +194,7 @@ async def test_arguments_that_are_no_object_give_an_envelope(junk: Any) -> None:
     [tool] = to_langchain([ADD])
     for outcome in (tool.invoke(junk), await tool.ainvoke(junk)):
         text = outcome.content if isinstance(outcome, ToolMessage) else outcome
-        assert text.startswith("Error (invalid_arguments): ")
+        assert str(text).startswith("Error (invalid_arguments): ")
 
 
 def test_images_arrive_as_standard_blocks_in_their_order() -> None:
