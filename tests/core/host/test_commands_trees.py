@@ -217,7 +217,7 @@ async def test_the_timeout_holds_while_the_event_loop_is_blocked(commands: HostC
     sleeper = Sleeper()
     running = asyncio.create_task(commands.run(sleeper.command, timeout_seconds=0.5))
     await sleeper.started()
-    time.sleep(4)  # noqa: ASYNC251 - blocking the loop is the point
+    time.sleep(4)
     assert not sleeper.pids()
     assert (await running).timed_out
 
