@@ -31,15 +31,17 @@ class RunMemory:
     """What one run has seen of its calls that wait; it goes when the run's store goes.
 
     Attributes:
-        answers: Answers by the waiter's id.
+        answers: Answers by work item and waiter: two calls of a run may have one id.
         started: Work items with the answers that they were started with.
         done: Work items that have ended.
+        owners: The work item that waits under a call's id, as long as it runs.
         parked: How many executions are parked.
     """
 
-    answers: dict[str, Any] = field(default_factory=dict[str, Any])
+    answers: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
     started: set[tuple[str, frozenset[str]]] = field(default_factory=set[tuple[str, frozenset[str]]])
     done: set[str] = field(default_factory=set[str])
+    owners: dict[str, str] = field(default_factory=dict[str, str])
     parked: int = 0
 
 
@@ -61,13 +63,16 @@ class Execution:
     Attributes:
         ctx: The workflow's context.
         step: The private state of the step, None where it could not be had.
-        item: The work item: the same for every execution of one call.
+        item: The work item, the same for every execution of one call; "" in a step of one's own, which may make
+            several calls.
+        key: Starts the ids of the call's waiters.
         answered: Ids of the waiters of this call whose wait is over.
     """
 
     ctx: Context[Any]
     step: Any
     item: str
+    key: str
     answered: frozenset[str]
 
     @property
@@ -93,10 +98,17 @@ class Execution:
         """The call has its result."""
         if self.item and self.answered:
             self.memory.done.add(self.item)
+        if self.memory.owners.get(self.key) == self.item:
+            del self.memory.owners[self.key]
 
     def remember(self, waiter_id: str, answer: Event) -> None:
         """Keep an answer until the run ends: the workflow can lose it when a restored wait is renewed."""
-        self.memory.answers[waiter_id] = answer
+        if self.item:
+            self.memory.answers[self.item, waiter_id] = answer
+
+    def has_answer(self, waiter_id: str) -> bool:
+        """Whether an execution of this call had the answer."""
+        return (self.item, waiter_id) in self.memory.answers
 
     async def recall(self, waiter_id: str) -> Event | None:
         """The answer that the workflow lost; None where there was none yet.
@@ -104,7 +116,7 @@ class Execution:
         Raises:
             Suspended: Parked, since the execution that this answer started carries on.
         """
-        answer = self.memory.answers.get(waiter_id)
+        answer = self.memory.answers.get((self.item, waiter_id))
         if answer is None:
             return None
         if not self.answered or self.item in self.memory.done:
@@ -126,6 +138,14 @@ class Execution:
         except Exception as e:  # noqa: BLE001 - the workflow suspends a step with an exception of its own
             raise Suspended(e) from None
         raise AssertionError("a parked step goes on")
+
+
+def own_key(memory: RunMemory, waiters: Iterable[Any], call_id: str, item: str) -> str:
+    """The call's id, or one of its own where another call under way has the same id (some servers number badly)."""
+    for waiter in waiters:
+        if waiter.work_item_id == item and not waiter.waiter_id.startswith(f"{item}#parked"):
+            return waiter.waiter_id.rpartition("#")[0]
+    return call_id if memory.owners.setdefault(call_id, item) == item else f"{call_id}~{item}"
 
 
 def answered_waiters(waiters: Iterable[Any], wait_key: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from llama_index.core.workflow import Context, Event
 from toolkit_core.errors import Suspended
 from toolkit_core.schema import plain_json
 from toolkit_llamaindex._private import is_waiting, step_now, waiters_of, work_item_of
-from toolkit_llamaindex._replay import Execution, answered_waiters
+from toolkit_llamaindex._replay import Execution, answered_waiters, memory_of, own_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +87,7 @@ class CallSite:
         """Whether this call has been suspended at that place before."""
         if self.execution is None:
             return False
-        return waiter_id in self.execution.memory.answers or any(
+        return self.execution.has_answer(waiter_id) or any(
             waiter.waiter_id == waiter_id for waiter in waiters_of(self.execution.step)
         )
 
@@ -96,36 +96,27 @@ async def call_site(ctx: Context[Any] | None, tool_name: str, arguments: Mapping
     """What the framework says of the call that runs now."""
     if ctx is None:
         return CallSite()
-    step = step_now()
-    event = getattr(step, "event", None)
-    tool_id = getattr(event, "tool_id", None)  # of an agent's step, which makes this one call
+    session_id, step = await stored_session_id(ctx), step_now()
+    tool_id = getattr(getattr(step, "event", None), "tool_id", None)
     call_id = tool_id if isinstance(tool_id, str) and tool_id else None
-    item = work_item_of(step)
-    wait_key = _wait_key(call_id, tool_name, item, arguments)
-    answered = answered_waiters(waiters_of(step), wait_key)
-    return CallSite(
-        ctx=ctx,
-        session_id=await stored_session_id(ctx),
-        call_id=call_id,
-        wait_key=wait_key,
-        execution=None if step is None else Execution(ctx, step, item if call_id else "", answered),
-    )
+    if step is None:
+        return CallSite(ctx, session_id, call_id)
+    one_call = isinstance(tool_id, str)  # the step of an agent, which makes this call and no other
+    item = work_item_of(step) if one_call else ""
+    named = call_id if call_id != tool_name else None  # some providers give a call the tool's name for an id
+    key = named or f"{tool_name}@{work_item_of(step) or 'step'}:{_digest(arguments)}"
+    if item:
+        key = own_key(memory_of(ctx), waiters_of(step), key, item)
+    execution = Execution(ctx, step, item, key, answered_waiters(waiters_of(step), key))
+    return CallSite(ctx, session_id, call_id, key, execution)
 
 
-def _wait_key(call_id: str | None, tool_name: str, item: str, arguments: Mapping[str, Any]) -> str:
-    """The call's id where it names the call.
-
-    Some providers give a call the tool's name for an id, and a step of one's own has no tool call: then the
-    step's work item and the arguments tell two calls apart.
-    """
-    if call_id is not None and call_id != tool_name:
-        return call_id
+def _digest(arguments: Mapping[str, Any]) -> str:
     try:
         text = json.dumps(plain_json(arguments), sort_keys=True)
     except TypeError:
-        text = tool_name
-    digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
-    return f"{tool_name}@{item or 'call'}:{digest}"
+        text = ""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
 
 
 async def stored_session_id(ctx: Context[Any] | None) -> str | None:

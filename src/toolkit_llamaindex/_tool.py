@@ -80,6 +80,12 @@ class ToolkitTool(FunctionTool):
                 metadata=metadata,
             )
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> ToolkitTool:
+        """A tool of its own over the same core tool: ports hold locks and connections, which cannot be copied."""
+        copy = ToolkitTool(self.core, self._around)
+        copy.metadata.return_direct = self.metadata.return_direct
+        return copy
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         """As `call`."""
         return self.call(*args, **kwargs)

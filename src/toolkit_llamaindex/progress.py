@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import threading
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.workflow import Event
@@ -37,18 +40,24 @@ class ToolProgressEvent(Event):
 
 
 def progress_to_stream(ctx: Context[Any], *, tool_name: str, tool_id: str) -> Callable[[Progress], None]:
-    """A listener for `ToolContext.progress` that writes events to the stream of the run."""
+    """A listener for `ToolContext.progress` that writes events to the stream of the run.
+
+    Made in the step's task; may be called from the worker thread of a synchronous tool.
+    """
+    loop, home, variables = asyncio.get_running_loop(), threading.get_ident(), contextvars.copy_context()
 
     def write(progress: Progress) -> None:
-        ctx.write_event_to_stream(
-            ToolProgressEvent(
-                tool_name=tool_name,
-                tool_id=tool_id,
-                kind=progress.kind,
-                text=progress.text,
-                done=progress.done,
-                total=progress.total,
-            )
+        event = ToolProgressEvent(
+            tool_name=tool_name,
+            tool_id=tool_id,
+            kind=progress.kind,
+            text=progress.text,
+            done=progress.done,
+            total=progress.total,
         )
+        if threading.get_ident() == home:
+            ctx.write_event_to_stream(event)
+        else:
+            loop.call_soon_threadsafe(ctx.write_event_to_stream, event, context=variables)
 
     return write

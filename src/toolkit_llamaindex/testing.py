@@ -242,7 +242,7 @@ class ScriptedModel(_Scripted, FunctionCallingLLM):
         text = "".join(part for part in parts if isinstance(part, str))
         calls = [
             ToolCallBlock(
-                tool_call_id=part.id or f"call_{next(self._call_number)}",
+                tool_call_id=f"call_{next(self._call_number)}" if part.id is None else part.id,
                 tool_name=part.name,
                 tool_kwargs=part.arguments if isinstance(part.arguments, str) else dict(part.arguments),
             )

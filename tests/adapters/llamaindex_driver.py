@@ -79,9 +79,9 @@ async def _cancelled(handler: Any) -> Outcome:
 def _seen(event: ToolCallResult) -> Seen:
     output = event.tool_output
     images = tuple(block.resolve_image().read() for block in output.blocks if isinstance(block, ImageBlock))
-    if not isinstance(output.raw_output, dict):
+    envelope: Any = output.raw_output
+    if envelope is None:
         return Seen(output.content, output.is_error, None, NO_ENVELOPE, images)
-    envelope: dict[str, Any] = output.raw_output
     error = envelope["error"]
     return Seen(output.content, output.is_error, None if error is None else error["code"], envelope["data"], images)
 

@@ -105,21 +105,20 @@ async def test_answers_of_parallel_calls_never_cross() -> None:
     assert asker.ended == 3
 
 
-@pytest.mark.parametrize("same", ["order", ""], ids=["the tool's name for an id", "no id"])
-async def test_calls_whose_ids_do_not_tell_them_apart_do_not_cross(same: str) -> None:
+@pytest.mark.parametrize("same", ["order", "", "call_0"], ids=["the tool's name for an id", "no id", "one id for all"])
+@pytest.mark.parametrize("second", ["cake", "tea"])
+async def test_calls_whose_ids_do_not_tell_them_apart_do_not_cross(same: str, second: str) -> None:
     from toolkit_llamaindex.testing import ScriptedCall
 
     asker = Asker()
-    turn = [ScriptedCall("order", {"what": what}, id=same or None) for what in ("tea", "cake")]
+    turn = [ScriptedCall("order", {"what": what}, id=same) for what in ("tea", second)]
 
     def respond(event: Any) -> Any:
         return event.answer(event.question) if isinstance(event, QuestionEvent) else None
 
     run = await run_agent("function", asker.tools, [turn, "done"], respond=respond)
-    assert sorted(output.content for output in run.outputs) == [
-        "cake: ['cake 0?', 'cake 1?']",
-        "tea: ['tea 0?', 'tea 1?']",
-    ]
+    wanted = [f"{what}: ['{what} 0?', '{what} 1?']" for what in ("tea", second)]
+    assert sorted(output.content for output in run.outputs) == sorted(wanted)
 
 
 @pytest.mark.parametrize("kind", KINDS)
