@@ -47,8 +47,9 @@ _WORDS = [
     "test",
     "data",
 ]
-_MARK = "corpus-4"
+_MARK = "corpus-5"
 RARE = "needle_in_the_haystack"
+TWO_THOUSAND = "two_thousand_marker"
 
 
 def make_corpus(folder: Path, *, files: int = FILES) -> Path:
@@ -62,7 +63,10 @@ def make_corpus(folder: Path, *, files: int = FILES) -> Path:
     for number in range(sources):
         place = root / f"pkg{number % 40:02d}" / f"mod{number // 40 % 25:02d}" / f"unit{number // 20_000}"
         suffix = (".py", ".ts", ".md", ".json")[number % 4]
-        _write(place / f"file{number:05d}{suffix}", "".join(chance.choices(blocks, k=chance.randint(1, 9))))
+        text = "".join(chance.choices(blocks, k=chance.randint(1, 9)))
+        if number % max(1, sources // 2000) == 0:
+            text += f"    {TWO_THOUSAND} = {number}\n"
+        _write(place / f"file{number:05d}{suffix}", text)
     for number in range(files - sources):
         kind = number % 4
         name = f"f{number:05d}"

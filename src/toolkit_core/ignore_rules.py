@@ -14,6 +14,8 @@ from typing import Final
 ALWAYS_SKIPPED: Final = frozenset({".git", "node_modules"})
 """Names that a search leaves out wherever they stand, unless it names them."""
 
+_NOBODY: Final = "\x01toolkit-probe\x01"
+"""A name that no rule spells out: ignored only where everything is."""
 _SUFFIX: Final = re.compile(r"\*(\.[^*?\[\\/.]+)\Z")
 _POSIX_CLASSES: Final = {
     "alnum": "a-zA-Z0-9",
@@ -155,6 +157,11 @@ class IgnoreScope:
                 return verdict
             scope = scope.outer
         return False
+
+    def ignores_all_inside(self, folder: str) -> bool:
+        """Whether everything inside a folder (from the walk's root, no slash at its end) is ignored, as by `dist/*`."""
+        probe = f"{folder}/{_NOBODY}" if folder else _NOBODY
+        return all(self.ignores(probe, _NOBODY, folder=kind) for kind in (True, False))
 
 
 def parse_rule(line: str) -> Rule | None:

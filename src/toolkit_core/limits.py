@@ -568,6 +568,35 @@ MEMORY_FILE_BYTES: Final = 1024 * 1024
 MEMORY_HEAD_LINES: Final = 200
 """Lines of the index that go into the system prompt of every run."""
 
+# --- report ------------------------------------------------------------------------------------------
+
+REPORT_STRING_CHARS: Final = 60_000
+"""One text on the report's page, its start and its end; a browser lays this much out in a blink."""
+
+REPORT_CALL_CHARS: Final = 240_000
+"""Content of one call: what the model read, the whole beside it, arguments and data at their longest."""
+
+REPORT_LEAST_CHARS: Final = 1_000
+"""Content that a call keeps even on a page that is full."""
+
+REPORT_PAGE_CHARS: Final = 100_000_000
+"""Content of a page, images included: what Chromium opens from disk within seconds."""
+
+REPORT_PAGE_SHARE: Final = 400
+"""A call takes at most this part of what is left of the page, so that the last call of a long ledger is on it too."""
+
+REPORT_CALLS: Final = 50_000
+"""Calls on a page; beyond it nobody reads a list, and `--session` makes pages that are read."""
+
+REPORT_SUMMARY_CHARS: Final = 160
+"""A call's line in the list, cut there by any screen."""
+
+REPORT_KEY_CHARS: Final = 200
+"""A key of arguments or data; a longer one is no name."""
+
+REPORT_DEPTH: Final = 40
+"""Levels of nested data on the page; real results stay below 20."""
+
 
 # --- what a composition may change -------------------------------------------------------------------
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from toolkit_core.host.ripgrep_rows import RawRow, RowReader
 from toolkit_core.host.search_place import Judge, Place
-from toolkit_core.ports.search import Row
+from toolkit_core.ports.search import Rows
 from toolkit_core.search_text import path_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolkit_core.glob_pattern import GlobPattern
+
+_Row = tuple[str, int, str, bool, bool, str]
 
 
 @dataclass
@@ -67,11 +69,12 @@ class RowCollector:
         """Take a block of output; False when there is enough."""
         reported, rows = self._last
         for row in self.reader.feed(block):
-            if row.path != reported:
-                reported, rows = row.path, self._rows_of(row.path)
+            if row[0] != reported:
+                reported = row[0]
+                rows = self._rows_of(reported)
             if rows is None:
                 continue
-            if not row.context:
+            if not row[3]:
                 self.matches += 1
                 if self.matches > self.stop_after:
                     return False
@@ -88,9 +91,9 @@ class RowCollector:
         """Files that the engine left out or left early as binary."""
         return self.reader.binary
 
-    def result(self, limit: int) -> tuple[tuple[Row, ...], int]:
+    def result(self, limit: int) -> tuple[Rows, int]:
         """The first rows in order of path, `limit` matches at most, each file judged; and how many files fell out."""
-        rows: list[Row] = []
+        rows: list[_Row] = []
         dropped = 0
         place, left = self.files.place, limit
         with Judge(place.root) as judge:
@@ -101,16 +104,16 @@ class RowCollector:
                     dropped += 1
                     continue
                 left = self._show(place.shown + path, self._rows[path], left, rows)
-        return tuple(rows), dropped
+        return Rows(rows), dropped
 
-    def _show(self, shown: str, raw: list[RawRow], left: int, rows: list[Row]) -> int:
+    def _show(self, shown: str, raw: list[RawRow], left: int, rows: list[_Row]) -> int:
         first = self.context
-        for row in raw:
-            if not row.context:
+        for _, line, text, context, gap, cut in raw:
+            if not context:
                 left -= 1
-            if left < 0 or (left == 0 and row.context and row.gap):
+            if left < 0 or (left == 0 and context and gap):
                 return 0
-            rows.append(Row(shown, row.line, row.text, row.context, first or row.gap, row.cut))
+            rows.append((shown, line, text, context, first or gap, cut))
             first = False
         return left
 

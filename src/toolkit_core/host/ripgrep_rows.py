@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from toolkit_core.limits import GREP_ROW_CHARS
 from toolkit_core.search_text import LEAD_CHARS, cut_line
@@ -27,24 +27,26 @@ _GIANT_BYTES: Final = 65_536  # a line longer than this is cut while it streams 
 _CHAR_BYTES: Final = 4
 
 
-class RawRow(NamedTuple):
-    """A row whose path is still the engine's: bytes that begin with `./`."""
+RawRow = tuple[bytes, int, str, bool, bool, str]
+"""The engine's path (bytes that begin with `./`), then line, text, context, gap and cut as in `Row`.
 
-    path: bytes
-    line: int
-    text: str
-    context: bool
-    gap: bool
-    cut: str
+A plain tuple: the garbage collector stops looking at it, however many there are.
+"""
 
 
 @dataclass
 class RowReader:
-    """Turns blocks into rows. `feed` returns the rows that are complete; `binary` counts files left out as binary."""
+    """Turns blocks into rows.
+
+    Attributes:
+        binary: Files that the engine left out, or left early, as binary.
+        malformed: Lines that are no row.
+        held: The beginning of a row that is not complete.
+    """
 
     binary: int = 0
     malformed: int = 0
-    _held: bytes = b""
+    held: bytes = b""
     _gap: bool = False
     _giant: _Giant | None = field(default=None)
 
@@ -53,11 +55,11 @@ class RowReader:
         rows: list[RawRow] = []
         if self._giant is not None:
             block = self._feed_giant(block, rows)
-        data = self._held + block if self._held else block
-        whole, newline, self._held = data.rpartition(b"\n")
+        data = self.held + block if self.held else block
+        whole, newline, self.held = data.rpartition(b"\n")
         if newline:
             self._split(whole, rows)
-        if len(self._held) > _GIANT_BYTES:
+        if len(self.held) > _GIANT_BYTES:
             self._begin_giant()
         return rows
 
@@ -72,7 +74,7 @@ class RowReader:
                 row = self._row(head, rest)
                 if row is not None:
                     rows.append(row)
-            elif line == b"--":
+            elif line in (b"--", b"--\r"):
                 self._gap = True
             elif self._is_binary_note(line):
                 self.binary += 1
@@ -81,7 +83,7 @@ class RowReader:
             else:
                 self.malformed += 1
         if waiting:
-            self._held = waiting + b"\n" + self._held
+            self.held = waiting + b"\n" + self.held
 
     def _row(self, path: bytes, rest: bytes) -> RawRow | None:
         number, _, text = rest.partition(b":")
@@ -89,13 +91,13 @@ class RowReader:
         if number.isdigit():
             column, _, text = text.partition(b":")
             shown, cut = cut_line(text, int(column) - 1)
-            return RawRow(path, int(number), shown, False, gap, cut)
+            return (path, int(number), shown, False, gap, cut)
         number, _, text = rest.partition(b"-")
         if not number.isdigit():
             self.malformed += 1
             return None
         shown, cut = cut_line(text, 0)
-        return RawRow(path, int(number), shown, True, gap, cut)
+        return (path, int(number), shown, True, gap, cut)
 
     @staticmethod
     def _is_binary_note(line: bytes) -> bool:
@@ -106,17 +108,17 @@ class RowReader:
         return bool(colon and _BINARY.match(b"WARNING: " + note))
 
     def _begin_giant(self) -> None:
-        path, null, rest = self._held.partition(b"\0")
+        path, null, rest = self.held.partition(b"\0")
         head = re.match(rb"(\d+)(?::(\d+):|-)", rest)
         if null and head is not None:
             column = int(head[2]) - 1 if head[2] else 0
             gap, self._gap = self._gap, False
-            self._giant = _Giant(RawRow(path, int(head[1]), "", head[2] is None, gap, ""), column)
+            self._giant = _Giant((path, int(head[1]), "", head[2] is None, gap, ""), column)
             self._giant.add(rest[head.end() :])
         else:
             self.malformed += 1
             self._giant = _Giant(None, 0)
-        self._held = b""
+        self.held = b""
 
     def _feed_giant(self, block: bytes, rows: list[RawRow]) -> bytes:
         assert self._giant is not None  # noqa: S101 - for the type checker
@@ -152,4 +154,5 @@ class _Giant:
             return None
         before = self._from > 0
         text, cut = cut_line(bytes(self._kept), self._match_at - self._from, before=before, after=True)
-        return self._row._replace(text=text, cut=cut)
+        path, line, _, context, gap, _ = self._row
+        return path, line, text, context, gap, cut

@@ -15,7 +15,7 @@ from toolkit_core.host.ripgrep import Ripgrep, start_ripgrep
 from toolkit_core.host.search_place import Place, open_place
 from toolkit_core.host.stoppable import Stop, StoppedError, in_thread
 from toolkit_core.host.walk import Found, Walk
-from toolkit_core.limits import SEARCH_BUDGET_SECONDS, SEARCH_COUNT_ENTRIES
+from toolkit_core.limits import GLOB_COUNT_ENTRIES, SEARCH_BUDGET_SECONDS
 from toolkit_core.ports.search import GlobFound, GlobQuery, GrepFound, GrepQuery
 from toolkit_core.text import first_surrogate, one_line_name
 
@@ -229,7 +229,7 @@ class _Glob:
 
     def _check_count(self, walk: Walk) -> None:
         self._stop.check()
-        if walk.entries > SEARCH_COUNT_ENTRIES:
+        if walk.entries > GLOB_COUNT_ENTRIES:
             raise StoppedError
 
 

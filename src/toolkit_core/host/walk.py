@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from toolkit_core.glob_pattern import Step
-from toolkit_core.ignore_rules import IgnoreRules, IgnoreScope
+from toolkit_core.ignore_rules import IgnoreRules, IgnoreScope, Suspects
 from toolkit_core.limits import IGNORE_FILE_MAX_BYTES, SEARCH_OPEN_FOLDERS
 from toolkit_core.ports.files import FileKind
 
@@ -169,9 +169,14 @@ class _Descent:
 
     def _choose(self, frame: _Frame, step: Step, folders: list[os.DirEntry[str]], hits: list[os.DirEntry[str]]) -> None:
         """The entries to yield and to enter, in falling order of name."""
-        walk, chosen = self._walk, frame.entries
         scope = None if frame.ignored else frame.scope
         suspects = _nothing if scope is None else scope.suspects(self._prefix + frame.path)
+        self._choose_hits(frame, step, hits, suspects)
+        self._choose_folders(frame, step, folders, suspects)
+        frame.entries.sort(key=_name, reverse=True)
+
+    def _choose_hits(self, frame: _Frame, step: Step, hits: list[os.DirEntry[str]], suspects: Suspects) -> None:
+        walk, chosen = self._walk, frame.entries
         skipped, links, times = walk.skipped, not walk.files_only, walk.times
         for entry in hits:
             name = entry.name
@@ -186,19 +191,23 @@ class _Descent:
                 if ignored is None:
                     continue
             chosen.append((name, kind, None, ignored, _mtime_ns(entry) if times else 0))
+
+    def _choose_folders(self, frame: _Frame, step: Step, folders: list[os.DirEntry[str]], suspects: Suspects) -> None:
+        walk = self._walk
         for entry in folders:
             name = entry.name
-            hit: FileKind | None = "directory" if links and step.accepts(name) else None
+            hit: FileKind | None = "directory" if not walk.files_only and step.accepts(name) else None
             inner = step.enter(name)
             if hit is None and inner is None:
                 continue
-            ignored = frame.ignored
-            if name in skipped or suspects(name):
+            ignored: bool | None = frame.ignored
+            if name in walk.skipped or suspects(name):
                 ignored = self._is_ignored(frame, step, name, folder=True)
                 if ignored is None:
                     continue
-            chosen.append((name, hit, inner, ignored, _mtime_ns(entry) if times and hit else 0))
-        chosen.sort(key=_name, reverse=True)
+            if frame.scope is not None and not ignored and step.names(name):
+                ignored = frame.scope.ignores_all_inside(f"{self._prefix}{frame.path}{name}")
+            frame.entries.append((name, hit, inner, ignored, _mtime_ns(entry) if walk.times and hit else 0))
 
     def _is_ignored(self, frame: _Frame, step: Step, name: str, *, folder: bool) -> bool | None:
         """Whether an entry counts as ignored; None where it is left out."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, overload
 
 if TYPE_CHECKING:
     from toolkit_core.ports.files import Resolved
@@ -85,6 +86,39 @@ class Row(NamedTuple):
     cut: str = ""
 
 
+class Rows(Sequence[Row]):
+    """Many rows without many objects: kept as plain tuples, which the garbage collector does not look at."""
+
+    def __init__(self, rows: Iterable[tuple[str, int, str, bool, bool, str]]) -> None:
+        self._rows = tuple(rows)
+
+    @overload
+    def __getitem__(self, key: int) -> Row: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Row, ...]: ...
+    def __getitem__(self, key: int | slice) -> Row | tuple[Row, ...]:
+        """One row, or some."""
+        if isinstance(key, slice):
+            return tuple(map(Row._make, self._rows[key]))
+        return Row._make(self._rows[key])
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(Row._make, self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal rows in the same order."""
+        return isinstance(other, Rows) and other._rows == self._rows
+
+    def __hash__(self) -> int:
+        return hash(self._rows)
+
+    def __repr__(self) -> str:
+        return f"Rows({list(self)!r})"
+
+
 @dataclass(frozen=True)
 class GrepFound:
     """What grep found.
@@ -102,7 +136,7 @@ class GrepFound:
         incomplete: Why the search ended early, "" where it did not; the tool then fails as `exhausted`.
     """
 
-    rows: tuple[Row, ...] = ()
+    rows: Sequence[Row] = ()
     counts: tuple[tuple[str, int], ...] = ()
     truncated: bool = False
     skipped_ignored: int = 0

@@ -127,8 +127,8 @@ def _describer(default_limit: int) -> Callable[[Siblings], str]:
             "In `pattern`, `*` and `?` stay within one name (`*.py` is that folder only), `**/` is any depth, "
             "`{a,b}` is a choice, `[abc]` one character (`[[]` is a plain bracket); hidden names match too. "
             f"Shows {default_limit:,} entries unless `limit` says otherwise, and says when more exist. "
-            ".git, installed Node modules and what a .gitignore names are left out, unless the pattern or `path` names them "
-            "or `include_ignored` is set; an answer without matches counts what was left out."
+            ".git, installed Node modules and what a .gitignore names are left out, unless the pattern or `path` "
+            "names them or `include_ignored` is set; an answer without matches counts what was left out."
         )
         hint = f" Find text in files with {siblings['grep']}." if "grep" in siblings else ""
         return text + hint

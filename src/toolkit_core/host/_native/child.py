@@ -20,7 +20,10 @@ from toolkit_core.host._native.confined_reads import confine_thread
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-_BLOCK_BYTES = 65_536
+_BLOCK_BYTES = 262_144
+_PIPE_BYTES = 1_048_576  # /proc/sys/fs/pipe-max-size, what anybody may ask for
+_EAGER_READS = 8
+_PAUSE_SECONDS = 0.003  # lets output gather: a wake-up for each of a thousand small writes would slow the child
 _EXIT_SECONDS = 1.0  # between the end of its output and its own end
 
 
@@ -61,6 +64,7 @@ class Child:
                 env=dict(environment),
                 pass_fds=tuple(keep),
                 start_new_session=True,
+                pipesize=_PIPE_BYTES,
             )
 
         self._process = start() if readable is None else _in_confined_thread(start, readable, argv[0])
@@ -91,7 +95,7 @@ class Child:
         poll = select.poll()
         poll.register(out, select.POLLIN)
         poll.register(err, select.POLLIN)
-        waiting = 2
+        waiting, reads = 2, 0
         while waiting:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -105,6 +109,9 @@ class Child:
                     complaints += block[: max(0, keep - len(complaints))]
                 elif not on_output(block):
                     return False
+            reads += 1
+            if reads > _EAGER_READS:
+                time.sleep(_PAUSE_SECONDS)
         return True
 
     def reap(self, *, at_once: bool) -> int:

@@ -1,0 +1,345 @@
+"""grep on this machine's files: what is found, how it is shown to the port, what is never hidden."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support import require
+from toolkit_core.errors import ToolError
+from toolkit_core.host.ripgrep import find_ripgrep
+from toolkit_core.host.search import HostSearch
+from toolkit_core.ports.search import GrepFound, GrepMode, GrepQuery
+
+LOOK = "(?=)"
+"""In front of a pattern it changes nothing, but ripgrep refuses it: the worker searches."""
+
+
+def fill(root: Path, files: Mapping[str, bytes]) -> Path:
+    for name, content in files.items():
+        path = Path(os.fsdecode(os.fsencode(root) + b"/" + os.fsencode(name)))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return root
+
+
+def rows(found: GrepFound) -> list[tuple[str, int, str]]:
+    return [(row.path, row.line, row.text) for row in found.rows if not row.context]
+
+
+@pytest.fixture(params=["", LOOK], ids=["ripgrep", "worker"])
+def look(request: pytest.FixtureRequest) -> str:
+    require(find_ripgrep(), "ripgrep")
+    return str(request.param)
+
+
+async def test_the_same_rows_come_from_both_engines(tmp_path: Path, look: str) -> None:
+    fill(
+        tmp_path,
+        {
+            "log:7:old.txt": b"xxx\n",
+            "part:a/f.txt": b"xxx\n",
+            "new\nline": b"xxx\n",
+            "two words": b"a\nxxx",
+            ".hidden/f": b"xxx\n",
+            "bad\udcff.txt": b"xxx \xff\xe9\n",
+            "utf16.txt": "xxx 16\r\n".encode("utf-16"),
+            "bom.txt": b"\xef\xbb\xbfxxx bom\n",
+        },
+    )
+    found = await HostSearch(tmp_path).grep(GrepQuery(look + "xxx"))
+    assert found.engine == ("python re" if look else "ripgrep")
+    assert rows(found) == [
+        (".hidden/f", 1, "xxx"),
+        ("bad\udcff.txt", 1, r"xxx \xff\xe9"),
+        ("bom.txt", 1, "xxx bom"),
+        ("log:7:old.txt", 1, "xxx"),
+        ("new\nline", 1, "xxx"),
+        ("part:a/f.txt", 1, "xxx"),
+        ("two words", 2, "xxx"),
+        ("utf16.txt", 1, "xxx 16"),
+    ]
+
+
+async def test_a_dollar_matches_before_crlf_and_rows_carry_no_cr(tmp_path: Path, look: str) -> None:
+    fill(tmp_path, {"w.txt": b"token\r\nrest\r\nfunction A {\r\n"})
+    search = HostSearch(tmp_path)
+    assert rows(await search.grep(GrepQuery(look + "token$"))) == [("w.txt", 1, "token")]
+    assert rows(await search.grep(GrepQuery(look + "function"))) == [("w.txt", 3, "function A {")]
+
+
+async def test_context_gaps_and_cuts_are_marked(tmp_path: Path, look: str) -> None:
+    fill(tmp_path, {"a": b"1\nhit\n3\n4\n5\nhit " + b"x" * 600 + b"\n7\n"})
+    found = await HostSearch(tmp_path).grep(GrepQuery(look + "hit", context_lines=1))
+    assert [(row.line, row.context, row.gap, row.cut) for row in found.rows] == [
+        (1, True, True, ""),
+        (2, False, False, ""),
+        (3, True, False, ""),
+        (5, True, True, ""),
+        (6, False, False, "end"),
+        (7, True, False, ""),
+    ]
+
+
+async def test_overlapping_context_is_shown_once(tmp_path: Path, look: str) -> None:
+    fill(tmp_path, {"a": b"1\nhit\n3\nhit\n5\n"})
+    found = await HostSearch(tmp_path).grep(GrepQuery(look + "hit", context_lines=3))
+    assert [row.line for row in found.rows] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("mode", ["count", "files_with_matches"])
+async def test_the_other_modes_give_files_in_order(tmp_path: Path, look: str, mode: GrepMode) -> None:
+    fill(tmp_path, {"b": b"hit\nhit\n", "a/c": b"hit\r\n", "n": b"no\n"})
+    found = await HostSearch(tmp_path).grep(GrepQuery(look + "hit", mode=mode))
+    assert found.counts == (("a/c", 1), ("b", 2 if mode == "count" else 1))
+
+
+async def test_a_pattern_across_lines_needs_multiline(tmp_path: Path, look: str) -> None:
+    fill(tmp_path, {"m.txt": b"ein\nzwei\n", "w.txt": b"ein\r\nzwei\r\n"})
+    search = HostSearch(tmp_path)
+    with pytest.raises(ToolError, match="line feed") as caught:
+        await search.grep(GrepQuery(look + r"ein\nzwei"))
+    assert caught.value.code == "invalid_arguments"
+    assert "multiline" in caught.value.hint
+    found = await search.grep(GrepQuery(look + r"ein\r?\nzwei", multiline=True))
+    assert [row[:2] for row in rows(found)] == [("m.txt", 1), ("m.txt", 2), ("w.txt", 1), ("w.txt", 2)]
+
+
+@pytest.mark.parametrize("pattern", ["load_rows|RowSet(", "[z-a]", "(?P<a", "a{99999999999}(", "*"])
+async def test_a_broken_pattern_is_refused_with_the_reason_and_the_place(tmp_path: Path, pattern: str) -> None:
+    with pytest.raises(ToolError, match="no valid regular expression") as caught:
+        await HostSearch(tmp_path).grep(GrepQuery(pattern))
+    assert caught.value.code == "invalid_arguments"
+    assert "^" in caught.value.message or "position" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        (r"(?<=k)=1", "k=1"),
+        (r"a(?!b)", "ac"),
+        (r"(\w)\1", "xx"),
+        (r"(?>a+)b", "aab"),
+        (r"x{,2}y\Z", "xxy"),
+        (r"(?P<q>z)(?P=q)", "zz"),
+    ],
+)
+async def test_what_ripgrep_does_not_take_python_matches(tmp_path: Path, pattern: str, line: str) -> None:
+    fill(tmp_path, {"f": line.encode() + b"\nother\n"})
+    found = await HostSearch(tmp_path).grep(GrepQuery(pattern))
+    assert rows(found) == [("f", 1, line)]
+    assert found.engine == "python re"
+
+
+async def test_fixed_strings_and_case(tmp_path: Path) -> None:
+    fill(tmp_path, {"f": b"A.B\nAxB\n"})
+    search = HostSearch(tmp_path)
+    assert rows(await search.grep(GrepQuery("a.b", fixed_strings=True, ignore_case=True))) == [("f", 1, "A.B")]
+    assert rows(await search.grep(GrepQuery("(", fixed_strings=True))) == []
+    assert rows(await search.grep(GrepQuery("-e", fixed_strings=True))) == []
+
+
+async def test_a_file_is_a_path_and_a_missing_one_is_an_error(tmp_path: Path, look: str) -> None:
+    fill(tmp_path, {"data/rows.txt": b"k=1\n", "-x": b"k=2\n"})
+    search = HostSearch(tmp_path)
+    assert rows(await search.grep(GrepQuery(look + "k=", path="data/rows.txt"))) == [("data/rows.txt", 1, "k=1")]
+    assert rows(await search.grep(GrepQuery(look + "k=", path="-x"))) == [("-x", 1, "k=2")]
+    with pytest.raises(ToolError) as caught:
+        await search.grep(GrepQuery(look + "k=", path="data/missing.txt"))
+    assert caught.value.code == "not_found"
+
+
+async def test_a_fifo_in_the_tree_does_not_block_and_as_a_path_is_refused(tmp_path: Path, look: str) -> None:
+    fill(tmp_path, {"a.txt": b"hit\n"})
+    os.mkfifo(tmp_path / "pipe")
+    search = HostSearch(tmp_path)
+    assert rows(await search.grep(GrepQuery(look + "hit"))) == [("a.txt", 1, "hit")]
+    with pytest.raises(ToolError) as caught:
+        await search.grep(GrepQuery(look + "hit", path="pipe"))
+    assert caught.value.code == "not_a_file"
+
+
+async def test_the_limit_counts_matches_and_the_first_ones_by_path_are_shown(tmp_path: Path, look: str) -> None:
+    fill(tmp_path, {f"d{number % 7}/f{number:04}": b"hit\nhit\n" for number in range(1500)})
+    search = HostSearch(tmp_path)
+    query = GrepQuery(look + "hit", limit=5, context_lines=1)
+    first = await search.grep(query)
+    assert [(row.path, row.line) for row in first.rows] == [
+        ("d0/f0000", 1),
+        ("d0/f0000", 2),
+        ("d0/f0007", 1),
+        ("d0/f0007", 2),
+        ("d0/f0014", 1),
+    ]
+    assert first.truncated
+    for _ in range(3):
+        assert await search.grep(query) == first
+    assert not (await search.grep(GrepQuery(look + "hit", limit=3000))).truncated
+
+
+async def test_the_file_filter_never_brings_ignored_files_back(tmp_path: Path, look: str) -> None:
+    fill(tmp_path, {".gitignore": b"*.log\n", "build.log": b"hit\n", "x/b.log": b"hit\n", "x/a.txt": b"hit\n"})
+    program = find_ripgrep()
+    assert program is not None
+    control = subprocess.run(
+        [program, "--no-require-git", "-g", "*.log", "-l", "hit", "."], cwd=tmp_path, capture_output=True, check=True
+    )
+    assert b"build.log" in control.stdout  # CONTROL: as -g the filter overrides the rule
+    found = await HostSearch(tmp_path).grep(GrepQuery(look + "hit", glob="*.log"))
+    assert rows(found) == []
+    assert found.skipped_ignored == 2
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "expected"),
+    [
+        ("*.{json,xml}", ".", ["src/b/c.xml", "x.json"]),
+        ("src/**/*.xml", ".", ["src/b/c.xml"]),
+        ("b/*.xml", "src", ["src/b/c.xml"]),
+        ("src/b/*.xml", "src", ["src/b/c.xml"]),
+        ("!x.json", ".", []),
+        ("[x].json", ".", ["x.json"]),
+        ("*.xml", "src/b/c.xml", ["src/b/c.xml"]),
+        ("*.py", "src/b/c.xml", []),
+        ("odd name (1)*", ".", ["odd name (1) é.txt"]),
+        ("*é.txt", ".", ["odd name (1) é.txt"]),
+    ],
+)
+async def test_the_file_filter_follows_the_rules_of_glob(
+    tmp_path: Path, look: str, glob: str, path: str, expected: list[str]
+) -> None:
+    fill(tmp_path, {"x.json": b"x", "src/b/c.xml": b"x", "src/d.txt": b"x", "odd name (1) é.txt": b"x"})
+    found = await HostSearch(tmp_path).grep(GrepQuery(look + "x", glob=glob, path=path))
+    assert [row.path for row in found.rows] == expected
+
+
+async def test_rules_of_the_folders_above_hold_below(tmp_path: Path, look: str) -> None:
+    files = {".gitignore": b"*.tmp\n/a/x/\n", "a/.gitignore": b"only/*.c\n!keep.tmp\n"}
+    files |= {name: b"hit\n" for name in ("a/b/f.tmp", "a/b/keep.tmp", "a/only/z.c", "a/b/only/z.c", "a/x/f", "a/b/f")}
+    fill(tmp_path, files)
+    found = await HostSearch(tmp_path).grep(GrepQuery(look + "hit", path="a/b"))
+    assert [row.path for row in found.rows] == ["a/b/f", "a/b/keep.tmp", "a/b/only/z.c"]
+    found = await HostSearch(tmp_path).grep(GrepQuery(look + "hit", path="a"))
+    assert [row.path for row in found.rows] == ["a/b/f", "a/b/keep.tmp", "a/b/only/z.c"]
+
+
+async def test_no_ignore_file_but_gitignore_inside_the_root_counts(
+    tmp_path: Path, look: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "home" / "rc"
+    fill(tmp_path, {".gitignore": b"*\n", ".ignore": b"*\n", "home/rc": b"--max-count=0\n", "home/git/ignore": b"*\n"})
+    root = fill(tmp_path / "ws", {".ignore": b"*\n", ".rgignore": b"*\n", "f": b"hit\n"})
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    (root / ".git" / "info").mkdir(exist_ok=True)
+    (root / ".git" / "info" / "exclude").write_text("*\n")
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(config))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    assert rows(await HostSearch(root).grep(GrepQuery(look + "hit"))) == [("f", 1, "hit")]
+
+
+@pytest.mark.parametrize(
+    ("path", "glob"),
+    [
+        ("dist", ""),
+        ("dist/app.js", ""),
+        (".", "dist/*.js"),
+        (".", "**/dist/**"),
+        (".", "app.js"),
+        ("./dist/../dist", ""),
+    ],
+)
+async def test_an_ignored_place_that_is_named_is_searched_and_said(
+    tmp_path: Path, look: str, path: str, glob: str
+) -> None:
+    fill(tmp_path, {".gitignore": b"dist/*\napp.js\n", "dist/app.js": b"hit\n", "dist/node_modules/x.js": b"hit\n"})
+    found = await HostSearch(tmp_path).grep(GrepQuery(look + "hit", path=path, glob=glob))
+    assert rows(found) == [("dist/app.js", 1, "hit")]
+    assert found.named_ignored
+
+
+async def test_git_and_node_modules_are_skipped_unless_named(tmp_path: Path, look: str) -> None:
+    files = {".gitignore": b"!.git\n!node_modules\n"}
+    names = (".git/config", "node_modules/e/p.json", "x/node_modules/q.js", "f")
+    fill(tmp_path, files | dict.fromkeys(names, b"hit\n"))
+    search = HostSearch(tmp_path)
+
+    async def found(**query: str) -> list[str]:
+        return [row.path for row in (await search.grep(GrepQuery(look + "hit", **query))).rows]  # pyright: ignore[reportArgumentType]  (names of text options)
+
+    assert await found() == ["f"]
+    assert await found(path=".git") == [".git/config"]
+    assert await found(path="node_modules/e") == ["node_modules/e/p.json"]
+    assert await found(glob="**/node_modules/**") == ["node_modules/e/p.json", "x/node_modules/q.js"]
+    everything = await search.grep(GrepQuery(look + "hit", include_ignored=True))
+    assert [row.path for row in everything.rows] == sorted(names)
+
+
+async def test_an_empty_answer_counts_what_was_skipped(tmp_path: Path) -> None:
+    files = {".gitignore": b"*.log\n", "a.log": b"hit\n", "node_modules/x.js": b"hit\n", ".git/objects/x": b"hit\n"}
+    fill(tmp_path, files | {"b.bin": b"\0hit\n", "late.bin": b"a\n" * 100_000 + b"\0hit\n", "t.txt": b"text\n"})
+    found = await HostSearch(tmp_path).grep(GrepQuery("hit"))
+    assert (found.rows, found.skipped_ignored, found.skipped_binary) == ((), 2, 2) or (
+        len(found.rows),
+        found.skipped_ignored,
+        found.skipped_binary,
+    ) == (0, 2, 2)
+
+
+async def test_a_binary_file_that_matches_is_mentioned_even_as_the_path(tmp_path: Path, look: str) -> None:
+    fill(tmp_path, {"b.bin": b"\0\nhit\n"})
+    found = await HostSearch(tmp_path).grep(GrepQuery(look + "hit", path="b.bin"))
+    assert rows(found) == []
+    assert found.skipped_binary == 1
+
+
+async def test_unreadable_files_are_counted_not_hidden(tmp_path: Path) -> None:
+    """As another user, since root may read everything."""
+    fill(tmp_path, {"a.txt": b"hit\n", "secret.txt": b"hit\n", "closed/f": b"hit\n"})
+    (tmp_path / "secret.txt").chmod(0)
+    (tmp_path / "closed").chmod(0)
+    if os.geteuid() != 0:
+        found = await HostSearch(tmp_path).grep(GrepQuery("hit"))
+        assert rows(found) == [("a.txt", 1, "hit")]
+        assert found.skipped_unreadable == 2
+        return
+    from toolkit_core.host.ripgrep import judge_exit
+
+    said = b"rg: ./secret.txt: Permission denied (os error 13)\nrg: ./closed: Permission denied (os error 13)\n"
+    assert judge_exit(2, said) == 2
+
+
+async def test_without_ripgrep_python_searches(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": b"hit\n", "b.bin": b"\0"})
+    search = HostSearch(tmp_path, ripgrep=str(tmp_path / "absent"))
+    found = await search.grep(GrepQuery("hit"))
+    assert rows(found) == [("a", 1, "hit")]
+    assert found.engine == "python re"
+    assert rows(await search.grep(GrepQuery("h(", fixed_strings=True))) == []
+
+
+@pytest.mark.parametrize("pattern", ["a\0b", "a\udcff"])
+async def test_what_no_text_holds_is_refused(tmp_path: Path, pattern: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        await HostSearch(tmp_path).grep(GrepQuery(pattern))
+    assert caught.value.code == "invalid_arguments"
+
+
+async def test_giant_lines_are_cut_around_their_match(tmp_path: Path, look: str) -> None:
+    fill(tmp_path, {"min.js": b"x" * 3_000_000 + b"NEEDLE" + b"y" * 3_000_000 + b"\nNEEDLE\n"})
+    found = await HostSearch(tmp_path).grep(GrepQuery(look + "NEEDLE"))
+    assert [(len(row.text), row.cut, "NEEDLE" in row.text) for row in found.rows] == [
+        (500, "both", True),
+        (6, "", True),
+    ]
+
+
+@pytest.mark.parametrize("root", ["with space", "colon:1:x", "ünï", "-dash", "[b]racket{a,b}"])
+async def test_any_root_works(tmp_path: Path, look: str, root: str) -> None:
+    fill(tmp_path / root, {"s{u,b}/f[1].txt": b"hit\n", "s{u,b}/.gitignore": b"*.log\n", "s{u,b}/x.log": b"hit\n"})
+    search = HostSearch(tmp_path / root)
+    assert rows(await search.grep(GrepQuery(look + "hit", path="s{u,b}"))) == [("s{u,b}/f[1].txt", 1, "hit")]
+    assert rows(await search.grep(GrepQuery(look + "hit", glob="f[[]1].txt"))) == [("s{u,b}/f[1].txt", 1, "hit")]
