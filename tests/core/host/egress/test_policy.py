@@ -1,0 +1,249 @@
+"""The policy as a program sets it up, the addresses it judges, how it connects."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.host.web_servers import Net, Server, answer, fixed
+from toolkit_core import ToolError
+from toolkit_core.host.egress import Connection, Egress, SystemResolver, Target
+from toolkit_core.host.egress.addresses import refusal
+from toolkit_core.host.web import HostWeb
+from toolkit_core.tools import web_fetch_tool
+
+
+def refused(egress: Egress, url: str) -> bool:
+    return read(lambda: egress.screen(url)) is None
+
+
+def read(look: Callable[[], Target]) -> Target | None:
+    """What was read, None where it was refused; nothing else may come of it."""
+    try:
+        return look()
+    except ToolError as e:
+        code = e.code
+    assert code == "refused_url"
+    return None
+
+
+@pytest.mark.parametrize(
+    ("edge", "inside"),
+    [
+        ("172.15.255.255", False),
+        ("172.16.0.0", True),
+        ("172.31.255.255", True),
+        ("172.32.0.0", False),
+        ("100.63.255.255", False),
+        ("100.64.0.0", True),
+        ("100.127.255.255", True),
+        ("100.128.0.0", False),
+        ("9.255.255.255", False),
+        ("11.0.0.0", False),
+        ("126.255.255.255", False),
+        ("128.0.0.0", False),
+        ("192.167.255.255", False),
+        ("192.169.0.0", False),
+        ("198.17.255.255", False),
+        ("198.20.0.0", False),
+        ("223.255.255.255", False),
+        ("224.0.0.0", True),
+        ("168.63.129.15", False),
+        ("168.63.129.17", False),
+        ("2001:1ff:ffff::", True),
+        ("2001:200::", False),
+        ("2001:4860:4860::8888", False),
+        ("2606:4700::1111", False),
+        ("1fff:ffff::", True),
+        ("4000::", True),
+    ],
+)
+def test_the_edges_of_the_refused_networks(edge: str, inside: bool) -> None:
+    assert (refusal(ip_address(edge)) is not None) is inside
+
+
+@given(st.ip_addresses(v=4))
+def test_an_ipv4_address_and_its_embedded_forms_are_judged_alike(address: IPv4Address) -> None:
+    reason = refusal(address)
+    assert refusal(IPv6Address(f"::ffff:{address}")) == reason
+    assert refusal(IPv6Address(f"64:ff9b::{address}")) == reason
+    if not address.is_global:
+        assert reason is not None, "what Python calls not global is refused"
+
+
+@given(st.ip_addresses(v=6))
+def test_an_ipv6_address_that_python_calls_not_global_is_refused(address: IPv6Address) -> None:
+    if not address.is_global and address.ipv4_mapped is None:
+        assert refusal(address) is not None
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+    for url in (text, f"http://{text}", f"https://{text}/", f"http://pub.test/{text}"):
+        target = read(lambda url=url: Egress().screen(url))
+        if target is not None:
+            assert target.url.isascii()
+            assert target.host == target.host.lower()
+            assert not any(c in target.url for c in " \r\n\t\\")
+            assert Egress().screen(target.url) == target, "reading is stable"
+
+
+@given(st.text(max_size=60))
+def test_any_location_is_read_or_refused_in_words(text: str) -> None:
+    base = Egress().screen("https://pub.test/a/b?c")
+    target = read(lambda: Egress().screen_redirect(base, text))
+    assert target is None or target.scheme == "https"
+
+
+def test_only_allowed_domains_are_reached_with_what_is_below_them() -> None:
+    egress = Egress(allow_domains=["docs.test", "*.wild.test"])
+    assert not refused(egress, "https://docs.test/")
+    assert not refused(egress, "https://deep.docs.test/")
+    assert not refused(egress, "https://a.wild.test/")
+    assert refused(egress, "https://wild.test/")
+    assert refused(egress, "https://evildocs.test/")
+    assert refused(egress, "https://docs.test.evil.test/")
+    assert refused(egress, "http://8.8.8.8/")
+
+
+def test_blocked_domains_win_over_allowed_ones() -> None:
+    egress = Egress(allow_domains=["docs.test"], block_domains=["internal.docs.test"])
+    assert not refused(egress, "https://docs.test/")
+    assert refused(egress, "https://internal.docs.test/")
+    assert refused(egress, "https://x.INTERNAL.docs.test./")
+
+
+def test_an_allowed_domain_that_is_international_is_compared_in_its_ascii_form() -> None:
+    egress = Egress(allow_domains=["bücher.test"])
+    assert not refused(egress, "https://xn--bcher-kva.test/")
+    assert not refused(egress, "https://bücher.test/")
+
+
+def test_private_hosts_and_networks_are_reached_when_the_program_says_so() -> None:
+    egress = Egress(allow_private=["127.0.0.0/8", "10.1.2.3", "[::1]", "wiki.internal", "localhost"])
+    for url in (
+        "http://127.0.0.1:8080/",
+        "http://10.1.2.3/",
+        "http://[::1]/",
+        "http://localhost/",
+        "http://[::ffff:7f00:1]/",
+    ):
+        assert not refused(egress, url), url
+    for url in ("http://10.1.2.4/", "http://169.254.169.254/", "http://other.internal/", "http://intranet/"):
+        assert refused(egress, url), url
+
+
+async def test_a_private_network_that_is_allowed_still_judges_every_answer() -> None:
+    net = Net(1, {"wiki.test": [["10.0.0.5", "192.168.0.1"]]})
+    with pytest.raises(ToolError) as refusal_:
+        await net.egress(allow_private=["10.0.0.0/8"]).connect("wiki.test", 80)
+    assert refusal_.value.code == "refused_url"
+    assert net.dialled == []
+
+
+@pytest.mark.parametrize("entry", ["http://docs.test/", "a b", "", "127.0.0.1/33", "docs.test:80"])
+def test_an_entry_that_is_no_host_raises_when_the_policy_is_built(entry: str) -> None:
+    with pytest.raises(ValueError, match="host name"):
+        Egress(block_domains=[entry])
+    with pytest.raises(ValueError, match="host name"):
+        Egress(allow_private=[entry])
+
+
+def test_one_string_instead_of_a_list_raises() -> None:
+    with pytest.raises(ValueError, match="list"):
+        Egress(allow_domains="docs.test")
+
+
+async def test_a_real_private_server_is_reached_only_when_allowed() -> None:
+    async with Server(fixed(answer(b"local service", content_type="text/plain"))).running() as server:
+        url = f"http://127.0.0.1:{server.port}/"
+        closed = await web_fetch_tool(HostWeb())(url=url)
+        opened = await web_fetch_tool(HostWeb(egress=Egress(allow_private=["127.0.0.1"])))(url=url)
+    assert closed.error is not None
+    assert closed.error.code == "refused_url"
+    assert "local service" in opened.text
+
+
+async def test_another_address_is_tried_where_one_refuses_or_lets_wait() -> None:
+    async with Server(fixed(answer(b"from the third", content_type="text/plain"))).running() as server:
+        dialled: list[str] = []
+
+        async def dial(address: str, port: int) -> Connection:
+            dialled.append(address)
+            if address == "8.8.8.1":
+                raise ConnectionRefusedError(111, "Connection refused")
+            if address == "8.8.8.2":
+                await asyncio.sleep(60)
+            return await asyncio.open_connection("127.0.0.1", server.port)
+
+        async def resolve(host: str) -> list[str]:
+            return ["8.8.8.1", "8.8.8.2", "8.8.8.3"]
+
+        result = await web_fetch_tool(HostWeb(egress=Egress(resolver=resolve, dial=dial)))(url="http://pub.test/")
+    assert "from the third" in result.text
+    assert dialled == ["8.8.8.1", "8.8.8.2", "8.8.8.3"]
+
+
+async def test_the_direct_dial_connects_to_an_address_and_never_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Server(fixed(answer(b"here", content_type="text/plain"))).running() as server:
+
+        def forbidden(host: object, *rest: object, **options: object) -> object:
+            raise AssertionError(f"looked up {host}")
+
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(socket, "getaddrinfo", forbidden)
+        assert loop is not None
+        egress = Egress(allow_private=["127.0.0.1"])
+        result = await web_fetch_tool(HostWeb(egress=egress))(url=f"http://127.0.0.1:{server.port}/")
+    assert "here" in result.text
+
+
+async def test_the_system_resolver_answers_and_says_what_it_cannot() -> None:
+    assert "127.0.0.1" in await SystemResolver()("localhost")
+    with pytest.raises(OSError, match=r"."):
+        await SystemResolver()("no-such-name.invalid")
+
+
+async def test_a_look_up_that_hangs_holds_one_thread_of_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+
+    def hang(*_: object, **__: object) -> list[object]:
+        release.wait(30)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    resolver = SystemResolver(max_threads=2)
+    started = time.monotonic()
+    calls = [asyncio.ensure_future(resolver("slow.test")) for _ in range(5)]
+    await asyncio.sleep(0.1)
+    threads = [thread for thread in threading.enumerate() if thread.name == "toolkit-resolver"]
+    assert len(threads) == 2
+    assert all(thread.daemon for thread in threads), "they must not hold up the interpreter's exit"
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+    assert time.monotonic() - started < 5
+    release.set()
+    for thread in threads:
+        thread.join(5)
+    assert await resolver("fast.test") == ()
+
+
+def test_the_same_policy_works_on_several_event_loops() -> None:
+    async def once() -> str:
+        async with Server(fixed(answer(b"again", content_type="text/plain"))).running() as server:
+            net.port = server.port
+            return (await tool(url="http://pub.test/")).text
+
+    net = Net(0)
+    tool = web_fetch_tool(HostWeb(egress=net.egress()))
+    assert "again" in asyncio.run(once())
+    assert "again" in asyncio.run(once())
