@@ -20,7 +20,7 @@ from toolkit_core.host.supervised import Ending, Spec, StartError
 _POLL_SECONDS: Final = 0.01
 _LINGER_SECONDS: Final = 0.2  # as in _native/keeper.py
 _WINDOWS_NEW_GROUP: Final = 0x00000200  # CREATE_NEW_PROCESS_GROUP; subprocess has the name only on Windows
-_WATCHDOG: Final = 'read _ || true; kill -KILL -- "-$1" 2>/dev/null'
+_WATCHDOG: Final = 'read _ || true; kill -9 "-$1" 2>/dev/null'  # dash takes no `--`
 
 
 def start(spec: Spec) -> GroupCommand:
