@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolkit_core.errors import ToolError
-from toolkit_core.ports.sandbox import SandboxClient
+from toolkit_core.ports.sandbox import SandboxClient, SupportsRemove
+from toolkit_langchain._client_plane import ClientFiles, search_of
 
 if TYPE_CHECKING:
     from toolkit_core.ports.commands import CommandResult
@@ -61,7 +62,7 @@ def plane_of(target: object, root: str | None) -> Plane:
 
 
 def _host_plane(folder: str) -> Plane:
-    from toolkit_core.host.commands import HostCommands
+    from toolkit_core import HostCommands
 
     commands = HostCommands(folder)
 
@@ -84,8 +85,7 @@ def _shared_plane(client: SandboxClient, root: str | None) -> Plane:
 
 
 def _over_host_files(folder: str, run: Callable[[str, float], Awaitable[CommandResult]]) -> Plane:
-    from toolkit_core.host.files import HostFiles
-    from toolkit_core.host.search import HostSearch
+    from toolkit_core import HostFiles, HostSearch
     from toolkit_core.tools import edit_file_tool
 
     files, search = HostFiles(folder), HostSearch(folder)
@@ -121,4 +121,19 @@ async def _remove_by_command(
 
 
 def _separate_plane(client: SandboxClient, root: str | None) -> Plane:
-    raise NotImplementedError
+    """Everything through the client."""
+    from toolkit_core.tools import edit_file_tool
+
+    folder = posixpath.normpath(root or getattr(client, "root", None) or "/")
+    files = ClientFiles(client, folder)
+
+    async def run(command: str, timeout_seconds: float) -> CommandResult:
+        return await client.run(command, cwd=folder, timeout_seconds=timeout_seconds)
+
+    async def remove(path: str) -> None:
+        if isinstance(client, SupportsRemove) and (await files.resolve(path)).real != folder:
+            await client.remove((await files.resolve(path)).real)
+        else:
+            await _remove_by_command(path, files, folder, run)
+
+    return Plane(folder, files, search_of(client, files, folder), edit_file_tool(files), run, remove)

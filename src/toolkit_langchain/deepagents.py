@@ -298,7 +298,7 @@ def _absolute(path: str) -> str:
 
 def _error(e: ToolError, path: str) -> str:
     prefix = {"not_found": f"File '{path}' not found: ", "too_large": f"File '{path}': "}.get(e.code, "")
-    hint = "" if e.code == "too_large" or not e.hint else f". {e.hint}"
+    hint = "" if e.code == "too_large" or not e.hint else f"{'' if e.message.endswith('.') else '.'} {e.hint}"
     return f"{prefix}{e.message}{hint}"
 
 

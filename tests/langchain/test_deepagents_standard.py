@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_tests.integration_tests import SandboxIntegrationTests
 
 from tests.support import require
+from toolkit_core import HostCommands
 from toolkit_langchain import DeepAgentsBackend
 
 pytestmark = pytest.mark.filterwarnings(
@@ -51,9 +53,40 @@ class TestInBubblewrap(OverAFolder):
 
     @classmethod
     def backend(cls) -> Any:
-        from toolkit_core.host.bubblewrap.sandbox import BubblewrapSandbox
+        from toolkit_core import BubblewrapSandbox
 
         sandbox = BubblewrapSandbox(cls.folder)
         found = sandbox.probe()
         require(found.available, f"no sandbox here: {found.reason}")
         return DeepAgentsBackend(sandbox)
+
+
+class RemoteFolder:
+    """A client with a filesystem of its own: the three methods, and nothing else."""
+
+    filesystem = "separate"
+
+    def __init__(self, folder: str) -> None:
+        self.root = folder
+        self._commands = HostCommands(folder)
+
+    async def run(self, command: str, *, cwd: str = "", timeout_seconds: float = 120.0, **_: Any) -> Any:
+        return await self._commands.run(command, timeout_seconds=timeout_seconds)
+
+    async def read_bytes(self, path: str) -> bytes:
+        return await asyncio.to_thread(Path(path).read_bytes)
+
+    async def write_bytes(self, path: str, content: bytes) -> None:
+        def write() -> None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_bytes(content)
+
+        await asyncio.to_thread(write)
+
+
+class TestOverAnyClient(OverAFolder):
+    """Whatever implements `SandboxClient`, with find(1) and grep(1) in it."""
+
+    @classmethod
+    def backend(cls) -> Any:
+        return DeepAgentsBackend(cast("Any", RemoteFolder(cls.folder)))
