@@ -7,6 +7,8 @@ import concurrent.futures
 import copy
 import inspect
 import json
+import subprocess
+import sys
 from typing import Any, cast
 
 import pytest
@@ -254,3 +256,26 @@ async def test_arguments_fit_for_the_core_alone_are_judged_once_there() -> None:
     assert message.status == "error"
     assert "x" in message.content
     assert (await tool.ainvoke(call("show", x="3", y=None))).content == "3,0"
+
+
+def test_the_smallest_extra_is_enough_for_tools() -> None:
+    """langchain-core alone: no langgraph, no langchain, no deepagents."""
+    code = """
+import sys
+for name in ("langgraph", "langchain", "deepagents"):
+    sys.modules[name] = None
+from toolkit_core import function_tool
+from toolkit_langchain import default_tools, to_langchain
+from toolkit_langchain.testing import ScriptedModel, tool_call
+
+def fail() -> str:
+    "Fail."
+    raise ValueError("x")
+
+[tool] = to_langchain([function_tool(fail)])
+print(tool.invoke({}).split(":")[0])
+print(ScriptedModel([tool_call("fail")]).bind_tools([tool]).invoke("go").tool_calls[0]["name"])
+print(len(default_tools(".")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout.split() == ["Error", "(internal)", "fail", "7"], done.stderr

@@ -180,10 +180,17 @@ async def test_two_graphs_on_one_thread_id_do_not_answer_each_other() -> None:
 
 
 async def test_batches_and_chains_of_tools_work() -> None:
-    [tool] = to_langchain([function_tool(lambda text: text.upper(), name="up", description="Upper case.")])
+    def up(text: str) -> str:
+        """Upper case."""
+        return text.upper()
+
+    def loud(text: Any) -> str:
+        return f"{text}!"
+
+    [tool] = to_langchain([function_tool(up)])
     assert tool.batch([{"text": "a"}, {"text": "b"}, {"nope": 1}])[:2] == ["A", "B"]
     assert await tool.abatch([{"text": "a"}, {"text": "b"}]) == ["A", "B"]
-    assert (tool | (lambda text: text + "!")).invoke({"text": "a"}) == "A!"
+    assert (tool | loud).invoke({"text": "a"}) == "A!"
 
 
 async def test_structured_answers_and_our_tools_go_together(workspace: Path) -> None:
