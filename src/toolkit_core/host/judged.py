@@ -73,8 +73,13 @@ def open_judged(roots: Roots, path: str) -> Judged:
                 continue  # swapped between the check and the open
             raise system_refused(e, one_line_name(expected.subject), "opened") from e
         judged = _judge(roots, path, expected, descriptor)
-        if judged is not None:
+        if judged is not None and not stat.S_ISLNK(judged.stat.st_mode):
             return judged
+        if judged is not None:
+            os.close(descriptor)
+            if roots.resolve(path).real == expected.real:  # followed as far as links lead
+                circle = OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                raise system_refused(circle, one_line_name(expected.subject), "opened")
     message = f"{one_line_name(path)} is being replaced all the time; it could not be opened."
     raise ToolError(message, code="io_error", hint="Try again.", retryable=True)
 

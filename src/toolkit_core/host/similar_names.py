@@ -44,7 +44,7 @@ def _close_names(folder: str, name: str) -> list[str]:
     same = sorted(other for other in names if _folded(other) == _folded(name))
     if same:
         return same[:1]
-    return list(difflib.get_close_matches(name, names, n=2, cutoff=0.75))
+    return list(difflib.get_close_matches(name, names, n=2, cutoff=0.65))
 
 
 def _folded(name: str) -> str:

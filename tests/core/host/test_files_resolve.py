@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import os
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit_core.errors import ToolError
+from toolkit_core.host.judged import open_judged
+from toolkit_core.host.resolve import Roots, resolve_within
+
+
+@pytest.fixture
+def tree(workspace: Path) -> Path:
+    """A root with links of every kind, beside a folder whose name it is a prefix of."""
+    beside = workspace.parent / "workspace-secrets"
+    beside.mkdir()
+    (beside / "secret.txt").write_text("secret")
+    (workspace / "sub").mkdir()
+    (workspace / "sub" / "a.txt").write_text("a")
+    (workspace / "a.txt").write_text("root a")
+    for name, target in {
+        "to_sub": "sub",
+        "to_a": "sub/a.txt",
+        "out": "../workspace-secrets",
+        "out_file": "../workspace-secrets/secret.txt",
+        "out_absolute": os.fspath(beside),
+        "dangling_in": "missing/file.txt",
+        "dangling_out": "../workspace-secrets/new.txt",
+        "dangling_chain": "dangling_out",
+        "back_in": "../workspace/sub",
+        "loop_a": "loop_b",
+        "loop_b": "loop_a",
+        "self": "self",
+        "sub/up": "..",
+    }.items():
+        (workspace / name).symlink_to(target)
+    return workspace
+
+
+@pytest.mark.parametrize(
+    ("path", "subject"),
+    [
+        (".", "."),
+        ("", None),
+        ("a.txt", "a.txt"),
+        ("./a.txt", "a.txt"),
+        (".//sub///a.txt", "sub/a.txt"),
+        ("sub/../a.txt", "a.txt"),
+        ("to_sub/a.txt", "sub/a.txt"),
+        ("to_a", "sub/a.txt"),
+        ("back_in/a.txt", "sub/a.txt"),
+        ("sub/up/a.txt", "a.txt"),
+        ("missing/new.txt", "missing/new.txt"),
+        ("missing/../a.txt", "a.txt"),
+        ("dangling_in", "missing/file.txt"),
+        ("to_sub/../a.txt", "a.txt"),
+        ("v1..v2.txt", "v1..v2.txt"),
+        ("...", "..."),
+        ("a.txt/", "a.txt"),
+    ],
+)
+def test_every_spelling_has_one_subject(tree: Path, path: str, subject: str | None) -> None:
+    if subject is None:
+        with pytest.raises(ToolError) as caught:
+            Roots(tree).resolve(path)
+        assert caught.value.code == "invalid_arguments"
+        return
+    found = Roots(tree).resolve(path)
+    assert (found.subject, found.inside) == (subject, True)
+    assert found.real == os.fspath(tree / subject) if subject != "." else os.fspath(tree)
+    assert Roots(tree).resolve(os.path.join(tree, path)).subject == subject
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "..",
+        "../workspace-secrets/secret.txt",
+        "sub/../../workspace-secrets/secret.txt",
+        "missing/../../workspace-secrets/secret.txt",
+        "out/secret.txt",
+        "out_file",
+        "out_absolute/secret.txt",
+        "out/../workspace-secrets/secret.txt",
+        "dangling_out",
+        "dangling_chain",
+        "sub/up/../workspace-secrets",
+        "/etc/passwd",
+        "/",
+        "~",
+        "~/.ssh/id_rsa",
+    ],
+)
+def test_outside_is_refused_by_name_of_the_root_and_never_of_the_target(tree: Path, path: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        Roots(tree).resolve(path)
+    error = caught.value
+    assert error.code == "access_denied"
+    assert os.fspath(tree) in error.message
+    if "workspace-secrets" not in path:
+        assert "workspace-secrets" not in error.message + error.hint
+
+
+def test_control_a_prefix_comparison_would_let_the_neighbour_in(tree: Path) -> None:
+    path = os.path.normpath(tree / "../workspace-secrets/secret.txt")
+    assert path.startswith(os.fspath(tree))
+    assert Path(path).read_text() == "secret"
+    assert not resolve_within(tree, path).inside
+
+
+def test_an_absolute_path_outside_is_never_taken_into_the_root(tree: Path) -> None:
+    (tree / "etc").mkdir()
+    (tree / "etc" / "passwd").write_text("ours")
+    with pytest.raises(ToolError) as caught:
+        Roots(tree).resolve("/etc/passwd")
+    assert "etc/passwd" in caught.value.hint
+
+
+def test_dot_dot_after_a_link_leaves_the_target_as_in_the_kernel(tree: Path) -> None:
+    (tree / "deep" / "er").mkdir(parents=True)
+    (tree / "deep" / "a.txt").write_text("deep a")
+    (tree / "short").symlink_to("deep/er")
+    assert Path(os.path.join(tree, "short/../a.txt")).read_text() == "deep a"
+    assert Roots(tree).resolve("short/../a.txt").subject == "deep/a.txt"
+
+
+@pytest.mark.parametrize("path", ["loop_a", "self", "loop_a/x"])
+def test_loops_end_and_do_not_open(tree: Path, path: str) -> None:
+    assert Roots(tree).resolve(path).inside
+    with pytest.raises(ToolError) as caught:
+        open_judged(Roots(tree), path)
+    assert caught.value.code == "io_error"
+    assert "ELOOP" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("a\0b", "NUL"),
+        ("\ud83d", "U+D83D"),
+        ("x" * 256, "255"),
+        ("é" * 128, "255"),
+        ("a/" * 2100, "4,096"),
+    ],
+)
+def test_what_cannot_be_a_path_is_named(tree: Path, path: str, says: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        Roots(tree).resolve(path)
+    assert caught.value.code == "invalid_arguments"
+    assert says in caught.value.message
+
+
+@pytest.mark.parametrize("spell", ["{}/", "{}/sub/..", "{}//./", "{}-link"])
+def test_a_root_may_be_spelled_in_any_way(tree: Path, spell: str) -> None:
+    (tree.parent / "workspace-link").symlink_to(tree)
+    roots = Roots(spell.format(tree))
+    assert roots.root == os.fspath(tree)
+    assert roots.resolve("a.txt").inside
+    assert roots.resolve(os.fspath(tree.parent / "workspace-link" / "a.txt")).subject == "a.txt"
+
+
+def test_the_filesystem_root_holds_everything() -> None:
+    assert Roots("/").resolve("/etc/hostname").subject == "etc/hostname"
+    assert Roots("/").resolve("etc/hostname").inside
+    assert Roots("/").resolve(".").subject == "."
+
+
+@pytest.mark.parametrize("root", ["", " ", None, "/no/such/folder", "\0"])
+def test_an_empty_or_missing_root_raises_at_once(root: str) -> None:
+    with pytest.raises(ValueError, match="root"):
+        Roots(root)
+
+
+def test_a_file_is_no_root(tree: Path) -> None:
+    with pytest.raises(ValueError, match="not a folder"):
+        Roots(tree / "a.txt")
+
+
+def test_a_relative_root_is_made_absolute_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree)
+    roots = Roots("sub")
+    monkeypatch.chdir("/")
+    assert roots.resolve("a.txt").real == os.fspath(tree / "sub" / "a.txt")
+
+
+def test_extra_roots_are_inside_under_their_absolute_path(tree: Path) -> None:
+    beside = tree.parent / "workspace-secrets"
+    found = Roots(tree, [beside]).resolve("out/secret.txt")
+    assert (found.inside, found.subject) == (True, os.fspath(beside / "secret.txt"))
+    with pytest.raises(ToolError):
+        Roots(tree, [beside]).resolve("../other")
+
+
+def test_policy_lets_outside_through_and_says_so(tree: Path) -> None:
+    found = Roots(tree, outside="policy").resolve("out/secret.txt")
+    assert (found.inside, found.subject) == (False, os.fspath(tree.parent / "workspace-secrets" / "secret.txt"))
+
+
+def test_outside_takes_two_words_only(tree: Path) -> None:
+    with pytest.raises(ValueError, match="policy"):
+        Roots(tree, outside="allow")  # pyright: ignore[reportArgumentType]  (the mistake under test)
+
+
+def test_a_name_that_is_not_utf8_is_shown_escaped_and_taken_back(tree: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tree) + b"/caf\xe9")).mkdir()
+    Path(os.fsdecode(os.fsencode(tree) + b"/caf\xe9/\xff.txt")).write_text("odd")
+    roots = Roots(tree)
+    found = roots.resolve("caf\\xe9/\\xff.txt")
+    assert Path(found.real).read_text() == "odd"
+    assert found.subject == "caf\\xe9/\\xff.txt"
+    assert roots.resolve("caf\\xe9/new.txt").real.encode("utf-8", "surrogateescape").endswith(b"caf\xe9/new.txt")
+
+
+def test_the_literal_spelling_wins_where_it_exists(tree: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tree) + b"/\xff.txt")).write_text("bytes")
+    (tree / "\\xff.txt").write_text("literal")
+    assert Path(Roots(tree).resolve("\\xff.txt").real).read_text() == "literal"
+
+
+def test_an_escape_cannot_spell_its_way_out(tree: Path) -> None:
+    for path in ("\\x2e\\x2e/workspace-secrets/secret.txt", "out\\x2fsecret.txt", "\\x2e\\x2e"):
+        assert Roots(tree).resolve(path).inside
+
+
+PARTS = st.sampled_from(
+    ["..", ".", "", "sub", "a.txt", "to_sub", "to_a", "out", "out_file", "dangling_in", "dangling_out", "back_in",
+     "loop_a", "self", "up", "missing", "workspace", "workspace-secrets", "secret.txt", "\\xff", "~"]
+)  # fmt: skip
+
+
+def joined(parts: list[str], lead: str) -> str:
+    return lead + "/".join(parts)
+
+
+LEADS = st.sampled_from(["", "/", "./", "../"])
+PATHS = st.builds(joined, st.lists(PARTS, max_size=6), LEADS) | st.text(string.printable, max_size=30)
+
+
+def test_for_any_path_judged_and_opened_agree_and_nothing_outside_opens(tree: Path) -> None:
+    roots = Roots(tree)
+
+    @given(PATHS)
+    def check(path: str) -> None:
+        try:
+            judged = roots.resolve(path)
+            opened = open_judged(roots, path)
+        except ToolError as e:
+            named_outside = "workspace-secrets" in e.message + e.hint
+            assert not named_outside or "workspace-secrets" in path
+            return
+        with opened:
+            assert judged.inside
+            assert (opened.path.real, opened.path.subject) == (judged.real, judged.subject)
+            if "missing" not in path:  # the kernel refuses what leaves a missing folder by `..`
+                assert os.path.samestat(os.stat(os.path.join(tree, path)), opened.stat)
+
+    check()
