@@ -126,6 +126,47 @@ def test_a_framework_that_is_not_installed_is_named_with_its_install_command(
     assert "pip install 'toolkit-core[llamaindex]'" in capsys.readouterr().err
 
 
+def test_without_a_choice_a_missing_framework_is_named_and_the_other_one_works(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def entry_points(*, name: str, **_: str) -> list[_Loaded]:
+        return [_Loaded(mend)] if name == "langchain" else []
+
+    monkeypatch.setattr(demo, "entry_points", entry_points)
+
+    assert main(["demo"]) == 0
+    assert main(["demo", "--framework", "both"]) == 1
+
+    shown = capsys.readouterr()
+    assert "llamaindex: not installed" in shown.out
+    assert "pip install 'toolkit-core[llamaindex]'" in shown.err
+
+
+def test_an_agents_run_that_fails_does_not_keep_the_other_from_working(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError("401 invalid key")
+
+    def entry_points(*, name: str, **_: str) -> list[_Loaded]:
+        return [_Loaded(refused if name == "langchain" else mend)]
+
+    monkeypatch.setattr(demo, "entry_points", entry_points)
+
+    assert main(["demo"]) == 1
+
+    shown = capsys.readouterr()
+    assert "langchain: the agent's run ended with PermissionError: 401 invalid key" in shown.err
+    assert "llamaindex: the tests pass" in shown.out
+
+
+def test_a_file_is_no_workspace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.txt").write_text("")
+
+    assert main(["demo", "--workspace", str(tmp_path / "a.txt")]) == 2
+    assert "is a file" in capsys.readouterr().err
+
+
 def test_a_new_folder_gets_the_sample_and_keeps_the_work(tmp_path: Path, demo_of: Callable[[demo.Run], None]) -> None:
     demo_of(mend)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
-COMMANDS = ("demo", "tools", "call", "doctor")
+COMMANDS = ("demo", "tools", "call", "doctor", "ledger", "report")
 """Modules of this package, in the order that help shows them."""
 
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Literal
 
 from toolkit_core.cli.console import complain, say
 from toolkit_core.cli.demo_job import DemoJob, DemoUnavailable
@@ -36,11 +37,14 @@ the code with edit_file, and run the tests with shell until they pass. Do not ch
 The tests are run with: {command}"""
 
 Run = Callable[[DemoJob, Callable[[str], None]], None]
+Outcome = Literal["the tests pass", "NOT done", "not installed"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--framework", choices=["langchain", "llamaindex", "both"], default="both")
+    parser.add_argument(
+        "--framework", choices=[*_EXTRA_OF, "both"], help="whose agent (default: all that are installed)"
+    )
     parser.add_argument("--model", metavar="PROVIDER:NAME", help="a real model instead of the scripted one")
     parser.add_argument(
         "--workspace",
@@ -50,49 +54,64 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Let each framework's agent do the job; 0 only if the tests pass after each."""
-    names = ["langchain", "llamaindex"] if options.framework == "both" else [options.framework]
+    """Let each framework's agent do the job; 0 only if the tests pass after each.
+
+    Without `--framework` one that is not installed is only named, as long as another is there.
+    """
+    names = list(_EXTRA_OF) if options.framework in (None, "both") else [options.framework]
+    if options.workspace is not None and Path(options.workspace).is_file():
+        complain(f"toolkit demo: {options.workspace} is a file; --workspace takes a folder")
+        return 2
     with _workspace(options.workspace) as workspace:
         before = _files(workspace)
-        done: dict[str, bool] = {}
+        outcomes: dict[str, Outcome] = {}
         for name in names:
             _put_back(workspace, before)
-            done[name] = _one(name, workspace, options.model)
+            outcomes[name] = _one(name, workspace, options.model)
     say()
-    for name, passed in done.items():
-        say(f"{name}: {'the tests pass' if passed else 'NOT done'}", "good" if passed else "bad")
-    return 0 if all(done.values()) else 1
+    for name, outcome in outcomes.items():
+        say(f"{name}: {outcome}", "good" if outcome == "the tests pass" else "bad")
+    judged = [o for o in outcomes.values() if o != "not installed" or options.framework is not None]
+    return 0 if judged and all(outcome == "the tests pass" for outcome in judged) else 1
 
 
-def _one(name: str, workspace: Path, model: str | None) -> bool:
-    who = model or "a scripted model, offline"
-    say(f"\n=== {name}: {who}; workspace {workspace}", "title")
-    python = _quoted(sys.executable)
-    command = f"{python} -B -m unittest"
+def _one(name: str, workspace: Path, model: str | None) -> Outcome:
+    say(f"\n=== {name}: {model or 'a scripted model, offline'}; workspace {workspace}", "title")
+    command = f"{_quoted(sys.executable)} -B -m unittest"
     job = DemoJob(str(workspace), _TASK.format(command=command), model, command)
     tests_before = _fingerprint(workspace)
     try:
         _find(name)(job, say)
+    except _NotInstalledError as e:
+        complain(f"{name}: {e}")
+        return "not installed"
     except DemoUnavailable as e:
         complain(f"{name}: {e}")
-        return False
+        return "NOT done"
+    except Exception as e:  # noqa: BLE001 - a provider's failure ends this agent's demo, not the other's
+        complain(f"{name}: the agent's run ended with {type(e).__name__}: {e}")
+        return "NOT done"
     passed, output = _tests_pass(workspace)
     if _fingerprint(workspace) != tests_before:
         say("The tests were changed, which is no fix.", "bad")
-        return False
+        return "NOT done"
     say(f"\nchecked in a fresh process: {output.splitlines()[-1] if output else 'no output'}", "faint")
-    return passed
+    return "the tests pass" if passed else "NOT done"
+
+
+class _NotInstalledError(DemoUnavailable):
+    """The framework itself is missing."""
 
 
 def _find(name: str) -> Run:
-    """The framework's part of the demo. Raises `DemoUnavailable` where it is not installed."""
+    """The framework's part of the demo. Raises `_NotInstalledError`."""
     found: list[EntryPoint] = list(entry_points(group="toolkit.demo", name=name))
     if not found:
-        raise DemoUnavailable(f"no demo is installed for it; {install_command(_EXTRA_OF[name])}")
+        raise _NotInstalledError(f"no demo is installed for it; {install_command(_EXTRA_OF[name])}")
     try:
         return found[0].load()
     except ModuleNotFoundError as e:
-        raise DemoUnavailable(f"{e}\nIt is installed with: {install_command(_EXTRA_OF[name])}") from e
+        raise _NotInstalledError(f"{e}\nIt is installed with: {install_command(_EXTRA_OF[name])}") from e
 
 
 @contextmanager

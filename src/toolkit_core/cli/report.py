@@ -1,0 +1,78 @@
+"""`toolkit report`: a ledger as one HTML page."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolkit_core.cli.console import complain, say
+from toolkit_core.cli.reading_ledger import add_filters, chosen_calls, open_ledger
+from toolkit_core.errors import ToolError
+
+if TYPE_CHECKING:
+    from toolkit_core.host.sqlite import RecordedCall, SQLiteLedger
+
+HELP = "draw a ledger as one HTML page that needs no network"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("ledger", metavar="LEDGER", help="the file that SQLiteLedger wrote")
+    parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="the page (default: report.html)")
+    add_filters(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the page, whole or not at all."""
+    from toolkit_core.report import render
+
+    ledger = open_ledger(options)
+    target = Path(options.output)
+    count = 0
+
+    def counted() -> Iterator[dict[str, Any]]:
+        nonlocal count
+        for call in _whole(ledger, options):
+            count += 1
+            yield _plain(call)
+
+    try:
+        if target.exists() and target.samefile(ledger.path):
+            complain("toolkit report: the page would replace the ledger; name another FILE with -o")
+            return 2
+        _write(target, render(counted(), source=options.ledger))
+    except ToolError as e:
+        complain(f"toolkit report: {e.message}. {e.hint}")
+        return 1
+    except OSError as e:
+        complain(f"toolkit report: {target} cannot be written: {e.strerror or e}")
+        return 1
+    say(f"{target}: {count:,} calls, {target.stat().st_size:,} bytes")
+    return 0
+
+
+def _whole(ledger: SQLiteLedger, options: argparse.Namespace) -> Iterator[RecordedCall]:
+    for call in chosen_calls(ledger, options):
+        yield ledger.call(call.entry.entry_id) or call
+
+
+def _plain(call: RecordedCall) -> dict[str, Any]:
+    """The call as `render` takes it."""
+    about = {name: getattr(call, name) for name in ("code", "size_bytes", "dropped", "shown")}
+    return {**vars(call.entry), **about}
+
+
+def _write(target: Path, pieces: Iterator[str]) -> None:
+    """Through a file beside it, so that a failure leaves an older page as it was; only its owner may read it."""
+    descriptor, name = tempfile.mkstemp(prefix=".report-", suffix=".html", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as page:
+            page.writelines(pieces)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
