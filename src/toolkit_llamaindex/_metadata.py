@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 from llama_index.core.tools.types import ToolMetadata
 from llama_index.core.workflow import Context
 from pydantic import BaseModel, ConfigDict
+
+from toolkit_llamaindex._portable import portable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,6 +30,22 @@ _PYTHON_TYPES: Mapping[str, Any] = {
 }
 
 
+class WholeText(str):
+    """A description that stays whole.
+
+    `llama-index-llms-google-genai` takes the first of several lines for the signature that LlamaIndex's own tools
+    put there, and drops it.
+    """
+
+    __slots__ = ()
+
+    def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
+        """One piece for a single split into lines; else as every string."""
+        if sep == "\n" and maxsplit == 1:
+            return [str(self)]
+        return super().split(sep, maxsplit)
+
+
 class SchemaModel(BaseModel):
     """A model without fields whose JSON Schema is the tool's.
 
@@ -45,7 +63,7 @@ class ToolkitMetadata(ToolMetadata):
     """
 
     def __init__(self, tool: Tool[Any]) -> None:
-        super().__init__(description=tool.description, name=tool.name, fn_schema=schema_model(tool))
+        super().__init__(description=WholeText(tool.description), name=tool.name, fn_schema=schema_model(tool))
         self._tool = tool
 
     def get_parameters_dict(self) -> dict[str, Any]:
@@ -54,10 +72,10 @@ class ToolkitMetadata(ToolMetadata):
 
 
 def schema_model(tool: Tool[Any]) -> type[SchemaModel]:
-    """The class that stands for the schema where LlamaIndex wants a pydantic model."""
+    """The class that stands for the schema where LlamaIndex wants a pydantic model: with Google's models."""
 
     def model_json_schema(cls: type[BaseModel], *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return tool.parameters
+        return portable(tool.parameters)
 
     body = {
         "__doc__": tool.description,

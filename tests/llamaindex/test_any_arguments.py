@@ -31,6 +31,10 @@ class Row(BaseModel):
     b: list[str] = []
 
 
+def row(given: Row) -> Row:
+    return given
+
+
 @function_tool
 def typed(a: int, b: str | None = None) -> str:
     """Take typed arguments."""
@@ -40,7 +44,7 @@ def typed(a: int, b: str | None = None) -> str:
 TOOLS = to_llamaindex(
     [
         typed,
-        model_tool(Row, lambda row: row, name="rows", description="Take a model."),
+        model_tool(Row, row, name="rows", description="Take a model."),
         schema_tool(echo, name="anything", description="Take anything.", parameters={"type": "object"}),
     ],
     policy=Policy(mode="bypass"),

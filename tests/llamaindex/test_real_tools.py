@@ -7,8 +7,9 @@ import json
 import re
 import subprocess
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from llama_index.core.workflow import Context
@@ -38,9 +39,12 @@ def test_the_default_tools_are_the_cores_converted(tmp_path: Path) -> None:
         default_tools("")
 
 
-def _walk(schema: Any) -> Any:
-    yield schema
-    for item in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+def _walk(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every mapping of a schema."""
+    if isinstance(schema, dict):
+        yield cast("dict[str, Any]", schema)
+        schema = list(cast("dict[str, Any]", schema).values())
+    for item in cast("list[Any]", schema) if isinstance(schema, list) else []:
         yield from _walk(item)
 
 
@@ -49,9 +53,8 @@ def test_every_schema_is_one_that_providers_take(tmp_path: Path) -> None:
         spec: Any = tool.metadata.to_openai_tool()["function"]
         assert 1 <= len(spec["description"]) <= 1024
         for node in _walk(spec["parameters"]):
-            if isinstance(node, dict):
-                assert not {"$ref", "$defs", "const", "anyOf", "oneOf"} & node.keys()
-                assert not isinstance(node.get("type"), list)
+            assert not {"$ref", "$defs", "const", "anyOf", "oneOf"} & node.keys()
+            assert not isinstance(node.get("type"), list)
         for name, node in spec["parameters"]["properties"].items():
             assert node.get("type"), name
             assert node.get("description"), name
