@@ -39,7 +39,7 @@ ODD = {
 def every_tool(folder: Path) -> list[Any]:
     odd: Tool[Any] = schema_tool(echo, name="odd", description="Odd.\nSecond line.", parameters=ODD)
     none = function_tool(lambda: "x", name="none", description="Takes nothing.")
-    return [*default_tools(str(folder), ask=True), *to_llamaindex([odd, none])]
+    return [*default_tools(str(folder), ask=True, processes=True), *to_llamaindex([odd, none])]
 
 
 def test_googles_schema_type_takes_every_tool(tmp_path: Path) -> None:

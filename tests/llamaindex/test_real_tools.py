@@ -49,7 +49,7 @@ def _walk(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_every_schema_is_one_that_providers_take(tmp_path: Path) -> None:
-    for tool in default_tools(str(tmp_path), ask=True):
+    for tool in default_tools(str(tmp_path), ask=True, processes=True):
         spec: Any = tool.metadata.to_openai_tool()["function"]
         assert 1 <= len(spec["description"]) <= 1024
         for node in _walk(spec["parameters"]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,3 +93,23 @@ async def test_closing_closes_the_sets() -> None:
     spec = AgentToolSpec([Capability("maths", ToolSet([add], closers=[close]))])
     await spec.aclose()
     assert closed == ["x"]
+
+
+async def test_a_folder_gives_the_standard_capabilities_in_it(workspace: Path) -> None:
+    (workspace / "a.txt").write_text("hello\n")
+    spec = AgentToolSpec(workspace, config={"web": False, "shell": False})
+    names = [tool.metadata.name for tool in spec.to_tool_list()]
+    assert {"read_file", "write_file", "edit_file", "glob", "grep"} <= set(names)
+    assert not {"shell", "web_fetch"} & set(names)
+    model = ScriptedModel([tool_call("read_file", path="a.txt"), "done"])
+    agent: Any = FunctionAgent(tools=[*spec.to_tool_list()], system_prompt=await spec.instructions(), llm=model)
+    run = await follow(agent.run(user_msg="go"), model)
+    assert "hello" in run.output.content
+    await spec.aclose()
+
+
+def test_a_tool_set_is_one_capability_and_anything_else_is_refused() -> None:
+    assert [tool.metadata.name for tool in AgentToolSpec(ToolSet([add])).to_tool_list()] == ["add"]
+    nonsense: Any = [add]
+    with pytest.raises(TypeError, match="expected capabilities"):
+        AgentToolSpec(nonsense)
