@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from toolkit_core.glob_pattern import GlobPattern
 
 ALWAYS_SKIPPED: Final = frozenset({".git", "node_modules"})
 """Names that a search leaves out wherever they stand, unless it names them."""
@@ -164,6 +167,25 @@ class IgnoreScope:
         return all(self.ignores(probe, _NOBODY, folder=kind) for kind in (True, False))
 
 
+def skipped_names(inner: Iterable[str], pattern: GlobPattern | None) -> frozenset[str]:
+    """The names that are always left out, but for those that the start's path or the pattern spells out."""
+    named = frozenset(inner) | (frozenset[str]() if pattern is None else pattern.literal_names)
+    return ALWAYS_SKIPPED - named
+
+
+def spells_out_ignored(scope: IgnoreScope, prefix: str, pattern: GlobPattern) -> bool:
+    """Whether a file filter, used below `prefix` ("" or ending with `/`), spells out a name that is ignored."""
+    folders, _ = pattern.split_folder()
+    path = prefix
+    for name in folders:
+        if scope.ignores(path + name, name, folder=True):
+            return True
+        path += f"{name}/"
+    if folders and scope.ignores_all_inside(path.rstrip("/")):
+        return True
+    return any(_is_named_away(scope, prefix + name, name) for name in pattern.literal_names)
+
+
 def parse_rule(line: str) -> Rule | None:
     """One line of a .gitignore; None for a comment, an empty line, or a pattern that cannot match."""
     line = line.removesuffix("\r")
@@ -207,6 +229,11 @@ def _quick(names: frozenset[str], suffixes: frozenset[str], tests: list[Callable
 def _bytewise(name: str) -> str:
     """One character a byte, since git compares bytes: `?` is one byte of a longer character."""
     return name.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def _is_named_away(scope: IgnoreScope, path: str, name: str) -> bool:
+    by_name = any(scope.ignores(path, name, folder=folder) for folder in (True, False))
+    return by_name or scope.ignores_all_inside(path)
 
 
 def _later(a: _Verdict | None, b: _Verdict | None) -> _Verdict | None:

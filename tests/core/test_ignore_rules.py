@@ -16,8 +16,10 @@ from toolkit_core.host.ripgrep import find_ripgrep
 from toolkit_core.ignore_rules import IgnoreRules, IgnoreScope, parse_rule
 
 _NAMES = ["a", "b", "ab", "a.py", "b.log", "foo", "foo.tmp", "x y", "!z", "#h", "build", "é"]
-_PARTS = ["a", "b", "ab", "*", "**", "*.py", "*.log", "foo", "f*", "[ab]", "[!a]", "a*", "*o*", "build", "foo.*"]
-_PARTS += ["[a-f]oo", r"\!z", r"\#h", "x y", "é", r"x\ y"]
+_PARTS = [
+    *("a", "b", "ab", "*", "**", "*.py", "*.log", "foo", "f*", "[ab]", "[!a]", "a*", "*o*", "build", "foo.*"),
+    *("[a-f]oo", r"\!z", r"\#h", "x y", "é", r"x\ y"),
+]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from toolkit_core.host.judged import open_judged, refuse_special
 from toolkit_core.host.walk import OPEN_FOLDER, open_below, read_rules
-from toolkit_core.ignore_rules import ALWAYS_SKIPPED, IgnoreScope
+from toolkit_core.ignore_rules import IgnoreScope, skipped_names, spells_out_ignored
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -56,10 +56,7 @@ class Place:
 
     def skipped(self, pattern: GlobPattern | None, *, include_ignored: bool) -> frozenset[str]:
         """The names that are always left out, but for those that the path or the pattern spells out."""
-        if include_ignored:
-            return frozenset()
-        named = frozenset(self.inner) | (frozenset[str]() if pattern is None else pattern.literal_names)
-        return ALWAYS_SKIPPED - named
+        return frozenset() if include_ignored else skipped_names(self.inner, pattern)
 
     def names_ignored(self, pattern: GlobPattern | None) -> bool:
         """Whether a file filter spells out a name that is ignored."""
@@ -67,13 +64,7 @@ class Place:
             return False
         rules = read_rules(self.start)
         scope = self.scope if rules is None else IgnoreScope(rules, len(self.prefix), self.scope)
-        if scope is None:
-            return False
-        folders, _ = pattern.split_folder()
-        path = self.prefix + "/".join(folders)
-        if folders and (scope.ignores_all_inside(path) or _is_ignored(scope, self.prefix, folders)):
-            return True
-        return any(_is_named_away(scope, self.prefix + name, name) for name in pattern.literal_names)
+        return scope is not None and spells_out_ignored(scope, self.prefix, pattern)
 
 
 @contextmanager
@@ -135,19 +126,6 @@ def _with_rules_of(root: int, parts: tuple[str, ...], prefix: str, scope: Ignore
     finally:
         os.close(folder)
     return scope if rules is None else IgnoreScope(rules, len(prefix), scope)
-
-
-def _is_named_away(scope: IgnoreScope, path: str, name: str) -> bool:
-    by_name = any(scope.ignores(path, name, folder=folder) for folder in (True, False))
-    return by_name or scope.ignores_all_inside(path)
-
-
-def _is_ignored(scope: IgnoreScope, prefix: str, folders: tuple[str, ...]) -> bool:
-    for name in folders:
-        if scope.ignores(prefix + name, name, folder=True):
-            return True
-        prefix += f"{name}/"
-    return False
 
 
 class Judge:

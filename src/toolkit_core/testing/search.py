@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from posixpath import dirname, normpath
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from toolkit_core.errors import ToolError
 from toolkit_core.glob_pattern import BadGlobError, GlobPattern, parse_glob
-from toolkit_core.ignore_rules import ALWAYS_SKIPPED, IgnoreRules, IgnoreScope
 from toolkit_core.ports.files import Resolved
 from toolkit_core.ports.search import GlobFound, GlobQuery, GrepFound, GrepQuery, Row
-from toolkit_core.search_text import cut_line, path_order
+from toolkit_core.search_text import cut_line
+from toolkit_core.testing._memory_tree import Found, MemoryTree
 from toolkit_core.text import shown_name
 
 if TYPE_CHECKING:
@@ -32,12 +32,8 @@ class InMemorySearch:
     """
 
     def __init__(self, files: Mapping[str, bytes], *, root: str = "/workspace") -> None:
-        self._files = dict(files)
+        self._tree = MemoryTree(dict(files))
         self._root = root.rstrip("/")
-        self._folders = {"."}
-        for path in files:
-            while path := dirname(path):
-                self._folders.add(path)
 
     async def resolve(self, path: str) -> Resolved:
         """Judge a path. Raises `ToolError`: `access_denied`, `invalid_arguments`."""
@@ -54,19 +50,30 @@ class InMemorySearch:
     async def glob(self, query: GlobQuery) -> GlobFound:
         """Find files and folders by name; every file is as old as the next, so `sort` keeps the order of path."""
         start = await self._start(query.path)
-        if start in self._files:
+        if not self._tree.is_folder(start):
             raise ToolError(f"{query.path} is a file, not a folder.", code="invalid_arguments")
         pattern = _parsed(query.pattern)
-        found = [path for path, ignored in self._matching(start, pattern, query.include_ignored) if not ignored]
-        shown = GlobFound(tuple(found[: query.limit]), len(found) > query.limit)
-        if found:
+        folders, rest = pattern.split_folder()
+        base = "/".join((start, *folders)).lstrip("/") if folders else start
+        entries: list[Found] = []
+        if self._tree.is_folder(base):
+            entries = list(self._matching(base, rest, pattern, query.include_ignored))
+        paths = [entry.path + "/" * entry.folder for entry in entries if not entry.ignored]
+        shown = GlobFound(tuple(paths[: query.limit]), len(paths) > query.limit)
+        if paths:
             return shown
-        ignored = sum(ignored for _, ignored in self._matching(start, pattern, query.include_ignored))
+        ignored = sum(entry.ignored for entry in self._matching(start, pattern, pattern, query.include_ignored))
         deeper = None
         if not pattern.has_any_depth:
-            matching = self._matching(start, pattern.deeper(), query.include_ignored)
-            deeper = sum(not ignored for _, ignored in matching)
+            below = self._matching(start, pattern.deeper(), pattern, query.include_ignored)
+            deeper = sum(not entry.ignored for entry in below)
         return replace(shown, ignored_count=ignored, deeper_count=deeper)
+
+    def _matching(self, start: str, pattern: GlobPattern, named: GlobPattern, everything: bool) -> Iterator[Found]:
+        heed = not everything and not self._tree.scope(start)[1]
+        for entry in self._tree.walk(start, pattern, named=named, heed=heed, everything=everything):
+            if entry.folder or not pattern.folders_only:
+                yield entry
 
     async def grep(self, query: GrepQuery) -> GrepFound:
         """Find lines by content, with Python's `re`; a hostile pattern is not stopped."""
@@ -77,7 +84,7 @@ class InMemorySearch:
         counts: list[tuple[str, int]] = []
         ignored = binary = 0
         for path, is_ignored in self._searched(start, files, query.include_ignored):
-            content = self._files[path]
+            content = self._tree.files[path]
             if is_ignored or b"\0" in content:
                 ignored += is_ignored
                 binary += not is_ignored
@@ -96,54 +103,24 @@ class InMemorySearch:
 
     async def _start(self, path: str) -> str:
         resolved = await self.resolve(path)
-        inner = resolved.real[len(self._root) + 1 :] or "."
-        if inner not in self._folders and inner not in self._files:
+        inner = resolved.real[len(self._root) + 1 :]
+        if not self._tree.is_folder(inner) and inner not in self._tree.files:
             raise ToolError(f"There is nothing at {path}.", code="not_found")
         return inner
 
-    def _below(self, start: str) -> Iterator[tuple[str, str, bool]]:
-        """Path, path from the start and whether it is a folder, in order."""
-        entries = [*((path, False) for path in self._files), *((path, True) for path in self._folders - {"."})]
-        prefix = "" if start == "." else f"{start}/"
-        for path, folder in sorted(entries, key=lambda entry: path_order(entry[0])):
-            if path.startswith(prefix):
-                yield path, path[len(prefix) :], folder
-
-    def _matching(self, start: str, pattern: GlobPattern, everything: bool) -> Iterator[tuple[str, bool]]:
-        for path, inner, folder in self._below(start):
-            if pattern.matches(inner, folder=folder):
-                ignored = not everything and self._ignored(path, start, pattern)
-                yield path + "/" * folder, ignored
-
     def _searched(self, start: str, files: GlobPattern | None, everything: bool) -> Iterator[tuple[str, bool]]:
-        if start in self._files:
+        """The files that the filter fits, and whether each is ignored."""
+        if not self._tree.is_folder(start):
             if files is None or files.matches(start.rpartition("/")[2]) or files.matches(start):
                 yield start, False
             return
-        for path, inner, folder in self._below(start):
-            if not folder and (files is None or files.matches(inner) or files.matches(path)):
-                yield path, not everything and self._ignored(path, start, files)
-
-    def _ignored(self, path: str, start: str, pattern: GlobPattern | None) -> bool:
-        """Whether a path is left out: a part of it is ignored, and neither the start nor the pattern names it."""
-        named = frozenset(start.split("/")) | (frozenset[str]() if pattern is None else pattern.literal_names)
-        parts = path.split("/")
-        scope: IgnoreScope | None = None
-        prefix = ""
-        for index, name in enumerate(parts):
-            rules = self._files.get(f"{prefix}.gitignore")
-            if rules is not None:
-                scope = IgnoreScope(IgnoreRules.parse(rules), len(prefix), scope)
-            folder = index < len(parts) - 1 or path in self._folders
-            if name not in named:
-                if name in ALWAYS_SKIPPED:
-                    return True
-                if scope is not None and scope.ignores(prefix + name, name, folder=folder):
-                    return not (start != "." and (start + "/").startswith(prefix + name + "/"))
-            elif scope is not None and scope.ignores(prefix + name, name, folder=folder):
-                return False
-            prefix += f"{name}/"
-        return False
+        heed = not everything and not self._tree.scope(start)[1]
+        heed = heed and (files is None or not self._tree.names_ignored(start, files))
+        prefix = f"{start}/" if start else ""
+        for entry in self._tree.walk(start, parse_glob("**/*"), named=files, heed=heed, everything=everything):
+            inner = entry.path[len(prefix) :]
+            if not entry.folder and (files is None or files.matches(inner) or files.matches(entry.path)):
+                yield entry.path, entry.ignored
 
 
 def _parsed(text: str, *, any_depth: bool = False) -> GlobPattern:

@@ -219,7 +219,7 @@ async def test_the_file_filter_follows_the_rules_of_glob(
 
 async def test_rules_of_the_folders_above_hold_below(tmp_path: Path, look: str) -> None:
     files = {".gitignore": b"*.tmp\n/a/x/\n", "a/.gitignore": b"only/*.c\n!keep.tmp\n"}
-    files |= {name: b"hit\n" for name in ("a/b/f.tmp", "a/b/keep.tmp", "a/only/z.c", "a/b/only/z.c", "a/x/f", "a/b/f")}
+    files |= dict.fromkeys(("a/b/f.tmp", "a/b/keep.tmp", "a/only/z.c", "a/b/only/z.c", "a/x/f", "a/b/f"), b"hit\n")
     fill(tmp_path, files)
     found = await HostSearch(tmp_path).grep(GrepQuery(look + "hit", path="a/b"))
     assert [row.path for row in found.rows] == ["a/b/f", "a/b/keep.tmp", "a/b/only/z.c"]
