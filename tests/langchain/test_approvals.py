@@ -21,7 +21,7 @@ from toolkit_core.factories import Arguments, function_tool, port_tool
 from toolkit_core.policy import Policy
 from toolkit_core.result import ToolResult
 from toolkit_core.tool import Tool, ToolSet
-from toolkit_langchain import ToolkitMiddleware, interrupt_on, to_langchain
+from toolkit_langchain import ToolkitMiddleware, default_tools, interrupt_on, to_langchain
 from toolkit_langchain.approvals import parse_reply
 from toolkit_langchain.testing import ScriptedCall, ScriptedModel, tool_call
 
@@ -340,3 +340,23 @@ async def test_a_rejected_call_made_again_under_the_same_id_is_asked_about_again
     await run(graph, Command(resume=answer_for(build, {"type": "reject"})), config=CONFIG)
     assert len(await pauses_of(graph)) == 1
     assert post.sent == []
+
+
+async def test_a_file_that_became_a_link_after_it_was_shown_is_not_written(workspace: Path) -> None:
+    (workspace / "config.toml").write_text("old")
+    tools = default_tools(workspace, require_read=False)
+    turns = [tool_call("write_file", path="notes.txt", content="new"), "done"]
+    for middleware in (
+        HumanInTheLoopMiddleware(interrupt_on(tools, Policy(ask=["write_file"]))),
+        ToolkitMiddleware(ToolSet([]), policy=Policy(ask=["write_file"])),
+    ):
+        (workspace / "notes.txt").unlink(missing_ok=True)
+        graph = create_agent(ScriptedModel(turns), tools, middleware=[middleware], checkpointer=InMemorySaver())
+        await run(graph, config=CONFIG)
+        assert str(workspace / "notes.txt") in str(await pauses_of(graph))
+        (workspace / "notes.txt").symlink_to("config.toml")
+        approval = {"type": "approve"}
+        batched = isinstance(middleware, HumanInTheLoopMiddleware)
+        state = await run(graph, Command(resume={"decisions": [approval]} if batched else approval), config=CONFIG)
+        assert tool_messages(state)[0].artifact["error"]["code"] == "denied"
+        assert (workspace / "config.toml").read_text() == "old"

@@ -167,6 +167,7 @@ async def test_cancelling_while_a_question_is_open_leaves_it_open() -> None:
     ({"values": ["a"]}, Answer(("a",))), ({"values": "a"}, Answer(("a",))),
     ({"text": "own"}, Answer((), "own")), ({"values": [], "text": " "}, None), ({"values": [3]}, None),
     ({"answer": "yes"}, "yes"), ({"message": ["a"]}, Answer(("a",))), ({"text": 3}, None), ({"dismissed": True}, None),
+    ({"type": "approve"}, None), (True, None),
 ])  # fmt: skip
 def test_nonsense_and_emptiness_are_dismissals(reply: Any, answer: Any) -> None:
     assert parse_answer(reply) == answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 from pathlib import Path
@@ -13,6 +14,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 import toolkit_core
 from tests.langchain.agents import WAYS, Way, agent, final_text, graph_with_tool_node, run, tool_messages
+from tests.support import require
 from toolkit_core.factories import function_tool
 from toolkit_langchain import default_tools, to_langchain
 from toolkit_langchain.testing import tool_call
@@ -194,33 +196,41 @@ def test_no_schema_holds_what_a_provider_refuses(workspace: Path) -> None:
                     assert declared["description"], (name, parameter)
 
 
+def provider(module: str, model: str, options: dict[str, Any]) -> Any:
+    """A provider's chat model, for its conversion alone: nothing is sent."""
+    try:
+        package = importlib.import_module(module)
+    except ImportError:
+        require(False, f"{module} is not installed")
+        raise
+    return getattr(package, model)(**options)
+
+
+PROVIDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "openai": ("langchain_openai", "ChatOpenAI", {"model": "gpt-x", "api_key": "none"}),
+    "anthropic": ("langchain_anthropic", "ChatAnthropic", {"model_name": "claude-x", "api_key": "none"}),
+    "google": ("langchain_google_genai", "ChatGoogleGenerativeAI", {"model": "gemini-x", "api_key": "none"}),
+    "ollama": ("langchain_ollama", "ChatOllama", {"model": "x"}),
+}
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_provider_takes_every_schema(workspace: Path, name: str) -> None:
+    module, model, options = PROVIDERS[name]
+    core = toolkit_core.default_tools(workspace, ask=True, processes=True)
+    bound = provider(module, model, options).bind_tools(to_langchain(core))
+    text = json.dumps(bound.kwargs["tools"], default=str)
+    for tool in core:
+        assert f'"{tool.name}"' in text or f"'{tool.name}'" in text, tool.name
+        for parameter in tool.parameters["properties"]:
+            assert parameter in text, (tool.name, parameter)
+
+
 def test_openai_takes_the_schemas_strict_too(workspace: Path) -> None:
     for tool in default_tools(workspace, ask=True):
         shown = convert_to_openai_tool(tool, strict=True)["function"]
         assert shown["strict"] is True
         assert json.loads(json.dumps(shown)) == shown
-
-
-def test_anthropic_takes_the_schemas(workspace: Path) -> None:
-    anthropic = pytest.importorskip("langchain_anthropic")
-    model = anthropic.ChatAnthropic(model_name="claude-x", api_key="none")
-    bound = model.bind_tools(default_tools(workspace, ask=True))
-    shown = {tool["name"]: tool["input_schema"] for tool in bound.kwargs["tools"]}
-    for core in toolkit_core.default_tools(workspace, ask=True):
-        assert shown[core.name]["properties"] == core.parameters["properties"]
-
-
-def test_google_takes_the_schemas(workspace: Path) -> None:
-    functions = pytest.importorskip("langchain_google_genai._function_utils")
-    converted = functions.convert_to_genai_function_declarations(default_tools(workspace, ask=True, processes=True))
-    declared = {one.name: one for tool in converted for one in tool.function_declarations}
-    assert declared["edit_file"].parameters.properties["edits"].items.properties["old_text"].description
-
-
-def test_ollama_and_openai_share_the_form(workspace: Path) -> None:
-    ollama = pytest.importorskip("langchain_ollama", reason="langchain-ollama is not installed; it takes OpenAI's form")
-    model = ollama.ChatOllama(model="x")
-    assert len(model.bind_tools(default_tools(workspace)).kwargs["tools"]) == len(default_tools(workspace))
 
 
 async def test_a_schema_in_a_result_is_text_and_holds_no_live_reference() -> None:
