@@ -143,7 +143,7 @@ class Execution:
 def own_key(memory: RunMemory, waiters: Iterable[Any], call_id: str, item: str) -> str:
     """The call's id, or one of its own where another call under way has the same id (some servers number badly)."""
     for waiter in waiters:
-        if waiter.work_item_id == item and not waiter.waiter_id.startswith(f"{item}#parked"):
+        if getattr(waiter, "work_item_id", None) == item and not waiter.waiter_id.startswith(f"{item}#parked"):
             return waiter.waiter_id.rpartition("#")[0]
     return call_id if memory.owners.setdefault(call_id, item) == item else f"{call_id}~{item}"
 
@@ -153,5 +153,6 @@ def answered_waiters(waiters: Iterable[Any], wait_key: str) -> frozenset[str]:
     return frozenset(
         waiter.waiter_id
         for waiter in waiters
-        if waiter.waiter_id.startswith(f"{wait_key}#") and (waiter.resolved_event is not None or waiter.timed_out)
+        if waiter.waiter_id.startswith(f"{wait_key}#")
+        and (waiter.resolved_event is not None or getattr(waiter, "timed_out", False))
     )
