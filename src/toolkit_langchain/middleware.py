@@ -121,6 +121,11 @@ class ToolkitMiddleware(AgentMiddleware[Any, Any, Any]):
         self._facades: dict[str, Tool[Any]] = {}
         self._shown_requests = RequestMemory()
 
+    async def aclose(self) -> None:
+        """Stop what the sessions' calls left running: background processes, scratch folders."""
+        for capability in self.capabilities:
+            await capability.tools.aclose()
+
     # --- instructions ---------------------------------------------------------------------------------
 
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any]:

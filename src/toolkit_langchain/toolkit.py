@@ -52,6 +52,11 @@ class AgentToolkit(BaseToolkit):
         texts = [await capability.instructions(context) for capability in self._capabilities]
         return "\n\n".join(text for text in texts if text.strip())
 
+    async def aclose(self) -> None:
+        """Stop what the sessions' calls left running: background processes, scratch folders."""
+        for capability in self._capabilities:
+            await capability.tools.aclose()
+
 
 def as_capabilities(given: Any) -> tuple[Capability, ...]:
     """Capabilities from what a composition is made of: themselves, a tool set, or a folder.

@@ -323,3 +323,15 @@ async def test_two_agents_share_one_set_without_sharing_sessions() -> None:
     graphs = [build([tool_call("whose"), "ok"], tools)[0] for _ in range(2)]
     states = [await run(graph, config={"configurable": {"thread_id": str(n)}}) for n, graph in enumerate(graphs)]
     assert [tool_messages(state)[0].content for state in states] == ["0", "1"]
+
+
+async def test_closing_stops_what_the_capabilities_left() -> None:
+    closed: list[str] = []
+
+    async def close() -> None:
+        closed.append("closed")
+
+    tools = ToolSet([ECHO], closers=[close])
+    await ToolkitMiddleware(tools).aclose()
+    await AgentToolkit(tools).aclose()
+    assert closed == ["closed", "closed"]
