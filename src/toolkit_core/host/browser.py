@@ -126,7 +126,7 @@ async def _drive(process: BrowserProcess, proxy: GuardingProxy, task: _Task) -> 
         dom = await page.read(task.max_chars, loaded=loaded, settled=settled)
     except NavigationFailedError as e:
         raise _not_loaded(e, proxy, task) from None
-    except (BrowserGoneError, CommandError, KeyError) as e:
+    except (BrowserGoneError, CommandError, LookupError, TypeError, ValueError) as e:  # or speaks another language
         await asyncio.sleep(_GONE_GRACE_SECONDS)  # what it wrote last may still be on its way
         said = f"; it wrote: {process.complaint}" if process.complaint else ""
         raise ToolError(f"the browser ended before it showed the page ({e}){said}", code="failed") from e

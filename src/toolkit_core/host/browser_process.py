@@ -31,6 +31,8 @@ _NAMES: Final = (
 )
 _MAC_APPS: Final = ("Google Chrome", "Chromium", "Microsoft Edge", "Brave Browser")
 
+_PREFIX: Final = "toolkit-browser-"
+_PROFILE_MAX_BYTES: Final = 60
 _READ_FD, _WRITE_FD = 3, 4
 _FREE_FDS: Final = 10
 """Our ends are moved above the numbers that the child's copies take."""
@@ -142,12 +144,14 @@ class BrowserProcess:
 
     async def close(self) -> None:
         """Kill the process tree, remove the profile, close the pipes."""
-        self.devtools.close()
-        for stream in self._streams:
-            stream.close()
-        self._pipes.close()
-        await end_browser(self._pid, self._profile, within_seconds=CLEANUP_SECONDS / 2)
-        await asyncio.to_thread(_remove, self._profile)
+        try:
+            self.devtools.close()
+            for stream in self._streams:
+                stream.close()
+            self._pipes.close()
+        finally:
+            await end_browser(self._pid, self._profile, within_seconds=CLEANUP_SECONDS / 2)
+            await asyncio.to_thread(_remove, self._profile)
 
 
 def start_browser(
@@ -165,7 +169,7 @@ def start_browser(
     Raises:
         ToolError: `unavailable` (the system refuses to start it).
     """
-    profile = tempfile.mkdtemp(prefix="toolkit-browser-")
+    profile = _new_profile()
     arguments = [
         executable,
         *_FLAGS,
@@ -231,6 +235,15 @@ def _environment(profile: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "FONTCONFIG_PATH") if name in os.environ}
     folders = dict.fromkeys(("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"), profile)
     return {"LANG": "C.UTF-8", **kept, **folders, "DBUS_SESSION_BUS_ADDRESS": "disabled:"}
+
+
+def _new_profile() -> str:
+    """A new folder, short enough for the sockets that the browser makes below it (unix(7): 108 bytes)."""
+    profile = tempfile.mkdtemp(prefix=_PREFIX)
+    if len(os.fsencode(profile)) > _PROFILE_MAX_BYTES and os.access("/tmp", os.W_OK):  # noqa: S108 - by mkdtemp
+        Path(profile).rmdir()
+        profile = tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp")
+    return profile
 
 
 def _remove(profile: str) -> None:

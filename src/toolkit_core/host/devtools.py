@@ -79,6 +79,8 @@ class DevTools:
     def close(self) -> None:
         """Close both ends; a browser that reads from the pipe ends by itself."""
         for transport in self._transports:
+            if transport.is_closing():
+                continue
             if isinstance(transport, asyncio.WriteTransport):
                 transport.abort()
             else:
@@ -105,22 +107,21 @@ class DevTools:
     def _take(self, data: bytes) -> None:
         try:
             message = json.loads(data)
-        except (ValueError, RecursionError):
+            if "id" in message:
+                self._settle(message)
+            else:
+                self.on_event(message["method"], message["params"])
+        except (ValueError, RecursionError, LookupError, TypeError, AttributeError):  # it speaks another language
             self._lose()
-            return
-        if not isinstance(message, dict):
-            return
-        number, params = message.get("id"), message.get("params")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if number is None:
-            self.on_event(str(message.get("method")), params if isinstance(params, dict) else {})  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-            return
-        answer = self._waiting.pop(number, None)  # pyright: ignore[reportUnknownArgumentType]
+
+    def _settle(self, message: Message) -> None:
+        answer = self._waiting.pop(message["id"], None)
         if answer is None or answer.done():
             return
         if "error" in message:
-            answer.set_exception(CommandError(str(message["error"])[:500]))  # pyright: ignore[reportUnknownArgumentType]
+            answer.set_exception(CommandError(str(message["error"])[:500]))
         else:
-            answer.set_result(message.get("result") or {})  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            answer.set_result(message.get("result") or {})
 
     def _lose(self) -> None:
         self._is_gone = True

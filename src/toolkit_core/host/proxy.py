@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _END_OF_HEAD: Final = re.compile(rb"\r?\n\r?\n")
 _REQUEST_LINE: Final = re.compile(rb"([A-Z]{1,20}) ([\x21-\x7e]+) HTTP/1\.[01]")
+_AUTHORITY: Final = re.compile(r"[^/?#@]+:[0-9]{1,5}")
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.[01] ([0-9]{3})")
 _HOP_BY_HOP: Final = (b"connection", b"keep-alive", b"te", b"trailer", b"upgrade")
 _INTERIM: Final = b"1"
@@ -151,6 +152,8 @@ class GuardingProxy:
             await _challenge(writer)
             return
         tunnel = request.method == b"CONNECT"
+        if tunnel and not _AUTHORITY.fullmatch(request.target):
+            return
         target = self._egress.screen(f"https://{request.target}/" if tunnel else request.target)
         server_reader, server_writer = await self._connect(target)
         try:
