@@ -50,7 +50,8 @@ class Unread:
         if surplus > 0:
             del self._data[:surplus]
             self._cut += surplus
-        self.changed.set()
+        if chunk:  # the end of the output is not yet the end of the process
+            self.changed.set()
         return chunk
 
     def take(self, *, whole: bool) -> tuple[bytes, int]:

@@ -278,7 +278,10 @@ class KeptCommand:
                 if self._spec.tell_start and record is not None:
                     record = await self._record()
         except TimeoutError as e:
-            self._link.process.kill()
+            if self._keeper:
+                self.force()
+            else:
+                self._link.process.kill()
             raise SupervisorLostError("the supervisor does not answer; it was killed") from e
         if record is None:
             await self._settled()

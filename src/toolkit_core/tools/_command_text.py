@@ -13,13 +13,13 @@ from toolkit_core.limits import CONTROL_SEQUENCE_MAX_CHARS, TEXT_BLOCK_CHARS
 # A control string that does not end on its line is no control string: what follows it must not disappear.
 _UP_TO: Final = f"{{0,{CONTROL_SEQUENCE_MAX_CHARS}}}"
 _CSI: Final = r"(?:\x1b\[|\x9b)"
-_STRING: Final = rf"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]{_UP_TO}"
+_STRING: Final = rf"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]{_UP_TO}"
 _SEQUENCE: Final = re.compile(
     rf"{_CSI}[0-?]{_UP_TO}[ -/]{_UP_TO}[@-~]|{_STRING}(?:\x07|\x1b\\|\x9c)|\x1b[ -/]{_UP_TO}[0-~]|[^\n\x1b]\x08"
 )
 _UNFINISHED: Final = re.compile(rf"(?:{_CSI}[ -?]{_UP_TO}|{_STRING}\x1b?|\x1b[ -/]{_UP_TO}|\r)$")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_LINE_END: Final = re.compile(r"\r+\n|\r")
+_LINE_END: Final = re.compile(r"\r{1,3}\n|\r")
 
 
 def stripped(text: str) -> str:
