@@ -175,6 +175,15 @@ def parse_glob(text: str, *, any_depth: bool = False) -> GlobPattern:
     return GlobPattern(text, alternatives, text.endswith("/"))
 
 
+def parse_filter(text: str) -> GlobPattern:
+    """A file filter: a pattern without `/` holds at any depth, one that ends with `/` stands for all below it.
+
+    Raises:
+        BadGlobError: As `parse_glob`.
+    """
+    return parse_glob(f"{text}**" if text.endswith("/") else text, any_depth=True)
+
+
 def escaped(name: str) -> str:
     """A name as a pattern that matches nothing else."""
     return re.sub(r"[*?\[\\{}]", lambda m: f"[{m[0]}]" if m[0] != "\\" else "\\\\", name)
@@ -184,7 +193,7 @@ def _alternative(choice: str, any_depth: bool) -> Alternative:
     parts = tuple(_part(text) for text in choice.split("/") if text not in ("", "."))
     if not parts:
         raise BadGlobError("a choice of the braces is empty")
-    if any_depth and "/" not in choice.rstrip("/"):
+    if any_depth and "/" not in choice.removesuffix("/**"):
         parts = (_ANY, *parts)
     return _collapsed(parts)
 
@@ -231,6 +240,8 @@ def _is_suffix(text: str) -> bool:
 def _part(text: str) -> Part:
     if text == ANY_DEPTH:
         return _ANY
+    if text == "..":
+        raise BadGlobError("no part of a pattern leads upwards ('..'); give the folder to start from as the path")
     if not _MAGIC.intersection(text):
         return Part(text, text, text.__eq__)
     if not text.strip("*"):

@@ -33,7 +33,6 @@ class Grep:
         place: Where it starts, open.
         engine: ripgrep, None where there is none.
         stop: When it has to end.
-        budget_seconds: For the text that says so.
     """
 
     query: GrepQuery
@@ -41,7 +40,6 @@ class Grep:
     place: Place
     engine: Ripgrep | None
     stop: Stop
-    budget_seconds: float
 
     def run(self) -> GrepFound:
         """Search; raises `ToolError` for a bad pattern."""

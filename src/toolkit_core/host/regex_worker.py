@@ -127,6 +127,7 @@ class _Searcher:
         self._mode: str = job["mode"]
         self._context: int = job["context_lines"] if job["mode"] == "content" else 0
         self._multiline: bool = job["multiline"]
+        self._keep_cr: bool = job["keep_cr"]
         self._max_bytes: int = job["max_bytes"]
         self._name, self._count, self._shown = b"", 0, 0
         self._anything = False
@@ -197,10 +198,10 @@ class _Searcher:
         if "\0" in text:
             raise _BinaryError(text.index("\0"))
         if self._multiline:
-            self._search_text(text.replace("\r\n", "\n"))
+            self._search_text(text if self._keep_cr else text.replace("\r\n", "\n"))
         else:
             lines = text.split("\n")
-            self._search_lines(enumerate((line.removesuffix("\r") for line in _without_last_empty(lines)), 1))
+            self._search_lines(enumerate(map(self._without_cr, _without_last_empty(lines)), 1))
 
     def _whole(self, descriptor: int) -> bytes | None:
         blocks: list[bytes] = []
@@ -223,7 +224,7 @@ class _Searcher:
             *whole, rest = block[: null if null >= 0 else None].split(b"\n")
             for line in whole:
                 number += 1
-                yield number, _text(b"".join((*held, line)))
+                yield number, self._text(b"".join((*held, line)))
                 held = [b""]
             if null >= 0:
                 raise _BinaryError(offset + null)
@@ -234,7 +235,13 @@ class _Searcher:
                 return
         last = b"".join(held)
         if last:
-            yield number + 1, _text(last)
+            yield number + 1, self._text(last)
+
+    def _text(self, line: bytes) -> str:
+        return self._without_cr(line.decode("utf-8", "surrogateescape"))
+
+    def _without_cr(self, line: str) -> str:
+        return line if self._keep_cr else line.removesuffix("\r")
 
     def _search_lines(self, lines: Lines) -> None:
         search = self._pattern.search
@@ -298,10 +305,6 @@ class _Searcher:
         else:
             column = len(line[:match_at].encode("utf-8", "surrogateescape")) + 1
             self.output.add(b"%b\0%d:%d:%b\n" % (self._name, number, column, data))
-
-
-def _text(line: bytes) -> str:
-    return line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
 
 
 def _without_last_empty(lines: list[str]) -> list[str]:

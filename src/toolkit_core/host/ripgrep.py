@@ -7,6 +7,7 @@ one on PATH (absolute entries only). https://github.com/BurntSushi/ripgrep/blob/
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import sys
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from toolkit_core.errors import ToolError
 from toolkit_core.host._native.child import Child
 from toolkit_core.host._native.confined_reads import landlock_version
+from toolkit_core.host.line_ends import across_any_line_end, speaks_of_cr
 from toolkit_core.host.stoppable import Stop, StoppedError
 from toolkit_core.limits import SEARCH_STDERR_BYTES
 
@@ -46,6 +48,8 @@ _MODES: Final[dict[GrepMode, tuple[str, ...]]] = {
 _PLAIN_CHARACTER: Final = re.compile(r"[\w.+@=,~%-]")
 _UNREADABLE: Final = re.compile(rb"^rg: (?:\./|\.: )", re.MULTILINE)
 _NO_NEWLINE: Final = b'the literal "\\n" is not allowed'
+_SHORTAGES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+"""What says nothing about the program: another time it may run."""
 _PROBE_SECONDS: Final = 5.0
 
 
@@ -125,9 +129,11 @@ def grep_options(query: GrepQuery, skipped: Iterable[str], *, heed: bool, sort: 
 
     A positive one would bring ignored and hidden files back; a negative one only takes away.
     """
-    options = [*_MODES[query.mode], "--null", "--crlf"]
+    query = across_any_line_end(query)
+    options = [*_MODES[query.mode], "--null"]
     options += [f"--glob=!{name}" for name in sorted(skipped)]
     flags = {
+        "--crlf": not speaks_of_cr(query) or query.multiline,
         "--no-ignore-vcs": not heed,
         "--sort=path": sort,
         "--ignore-case": query.ignore_case,
@@ -173,6 +179,9 @@ def start_ripgrep(program: str | None, folder: int) -> Ripgrep | None:
     Args:
         program: Its path; None looks for one.
         folder: An open folder to run it in.
+
+    Raises:
+        OSError: The system is short of descriptors, processes or memory.
     """
     program = program or find_ripgrep()
     if program is None:
@@ -192,7 +201,9 @@ def _answers(program: str, folder: int, confined: bool) -> bool:
                 readable=(folder,) if confined else None,
                 stdin=nothing.fileno(),
             )
-        except OSError:
+        except OSError as e:
+            if e.errno in _SHORTAGES:
+                raise
             return False
         end = time.monotonic() + _PROBE_SECONDS
         status, _ = child.stream(lambda block: said.append(block) is None, deadline=end, complaint_bytes=0)

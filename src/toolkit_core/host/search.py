@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import heapq
 import os
+import stat
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from toolkit_core.errors import ToolError
-from toolkit_core.glob_pattern import BadGlobError, GlobPattern, parse_glob
+from toolkit_core.glob_pattern import BadGlobError, GlobPattern, parse_filter, parse_glob
 from toolkit_core.host.grep import Grep
+from toolkit_core.host.os_errors import system_refused
 from toolkit_core.host.resolve import AnyPath, Outside, Roots
 from toolkit_core.host.ripgrep import Ripgrep, start_ripgrep
 from toolkit_core.host.search_place import Place, open_place
@@ -20,11 +23,9 @@ from toolkit_core.ports.search import GlobFound, GlobQuery, GrepFound, GrepQuery
 from toolkit_core.text import first_surrogate, one_line_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from toolkit_core.ports.files import Resolved
-
-_UNTRIED: Final = "untried"
 
 
 class HostSearch:
@@ -60,7 +61,7 @@ class HostSearch:
         self._roots = Roots(cwd, extra_roots, outside)
         self._budget_seconds = budget_seconds
         self._program = ripgrep
-        self._engine: Ripgrep | str | None = _UNTRIED
+        self._engine: Ripgrep | None = None
 
     @property
     def root(self) -> str:
@@ -74,25 +75,31 @@ class HostSearch:
     async def glob(self, query: GlobQuery) -> GlobFound:
         """Find files, links and folders by name. Raises `ToolError` as the port says."""
         _check_text("pattern", query.pattern)
-        return await in_thread(
-            lambda stop: _Glob(self._roots, query, stop).run(), budget_seconds=self._budget_seconds, name="glob"
-        )
+
+        def work(stop: Stop) -> GlobFound:
+            with _system_errors(query.path):
+                return _Glob(self._roots, query, stop).run()
+
+        return await in_thread(work, budget_seconds=self._budget_seconds, name="glob")
 
     async def grep(self, query: GrepQuery) -> GrepFound:
         """Find lines by content. Raises `ToolError` as the port says."""
         _check_text("pattern", query.pattern)
         _check_text("glob", query.glob)
-        files = parsed_glob(query.glob, any_depth=True) if query.glob else None
+        text = _inside(self._roots, query.glob)
+        if text:
+            parsed(parse_filter, text)  # a bad one is refused before anything is opened
 
         def work(stop: Stop) -> GrepFound:
-            with open_place(self._roots, query.path) as place:
-                return Grep(query, files, place, self._ripgrep(place), stop, self._budget_seconds).run()
+            with _system_errors(query.path), open_place(self._roots, query.path) as place:
+                files = parsed(parse_filter, _folder_as_filter(place, text)) if text else None
+                return Grep(query, files, place, self._ripgrep(place), stop).run()
 
         return await in_thread(work, budget_seconds=self._budget_seconds, name="grep")
 
     def _ripgrep(self, place: Place) -> Ripgrep | None:
-        """Tried once; two first searches at a time may both try, which does no harm."""
-        if isinstance(self._engine, str):
+        """Tried until one runs; two first searches at a time may both try, which does no harm."""
+        if self._engine is None:
             self._engine = start_ripgrep(self._program, place.root)
         return self._engine
 
@@ -130,7 +137,7 @@ class _Glob:
             for root in self._roots.roots:
                 if (text + "/").startswith(root.rstrip("/") + "/"):
                     text = text[len(root.rstrip("/")) :].lstrip("/")
-                    return root, parsed_glob(text or "**")
+                    return root, parsed(parse_glob, text or "**")
             fixed = [part for part in parts if part and not any(c in part for c in "*?[{\\")]
             self._roots.resolve("/" + "/".join(fixed))
             path, parts = "/", [part for part in parts if part]
@@ -143,7 +150,7 @@ class _Glob:
                 code="invalid_arguments",
                 hint="Give the folder to start from as the path.",
             )
-        return path, parsed_glob("/".join(parts) or "*")
+        return path, parsed(parse_glob, "/".join(parts) or "*")
 
     def _walk(self, place: Place, pattern: GlobPattern, *, show_ignored: bool = False) -> Walk:
         include = self._query.include_ignored
@@ -233,12 +240,40 @@ class _Glob:
             raise StoppedError
 
 
-def parsed_glob(text: str, *, any_depth: bool = False) -> GlobPattern:
+def parsed(parse: Callable[[str], GlobPattern], text: str) -> GlobPattern:
     """A pattern, or `invalid_arguments` with what is wrong with it."""
     try:
-        return parse_glob(text, any_depth=any_depth)
+        return parse(text)
     except BadGlobError as e:
         raise ToolError(f"{one_line_name(text)!r} is no usable glob pattern: {e}.", code="invalid_arguments") from e
+
+
+@contextmanager
+def _system_errors(path: str) -> Generator[None]:
+    """What the system refuses outside of any one file: no descriptors left, no process, no memory."""
+    try:
+        yield
+    except OSError as e:
+        raise system_refused(e, one_line_name(path), "searched") from e
+
+
+def _inside(roots: Roots, glob: str) -> str:
+    """A file filter that was given as an absolute path below a root, seen from that root."""
+    for root in roots.roots:
+        if root != "/" and glob.startswith(root + "/"):
+            return glob[len(root) :]
+    return glob
+
+
+def _folder_as_filter(place: Place, text: str) -> str:
+    """A filter that is the plain name of a folder there stands for all that is in it."""
+    if any(c in text for c in "*?[{\\") or place.is_file:
+        return text
+    try:
+        status = os.stat(text.strip("/"), dir_fd=place.start, follow_symlinks=False)
+    except (OSError, ValueError):
+        return text
+    return f"{text.rstrip('/')}/" if stat.S_ISDIR(status.st_mode) else text
 
 
 def _check_text(what: str, text: str) -> None:

@@ -8,7 +8,7 @@ from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from toolkit_core.errors import ToolError
-from toolkit_core.glob_pattern import BadGlobError, GlobPattern, parse_glob
+from toolkit_core.glob_pattern import BadGlobError, GlobPattern, parse_filter, parse_glob
 from toolkit_core.ports.files import Resolved
 from toolkit_core.ports.search import GlobFound, GlobQuery, GrepFound, GrepQuery, Row
 from toolkit_core.search_text import cut_line
@@ -16,7 +16,7 @@ from toolkit_core.testing._memory_tree import Found, MemoryTree
 from toolkit_core.text import shown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 
 class InMemorySearch:
@@ -79,7 +79,7 @@ class InMemorySearch:
         """Find lines by content, with Python's `re`; a hostile pattern is not stopped."""
         start = await self._start(query.path)
         expression = _compiled(query)
-        files = _parsed(query.glob, any_depth=True) if query.glob else None
+        files = self._filter(start, query.glob) if query.glob else None
         rows: list[Row] = []
         counts: list[tuple[str, int]] = []
         ignored = binary = 0
@@ -100,6 +100,13 @@ class InMemorySearch:
             more = len(counts) > query.limit
             found = GrepFound(counts=tuple(counts[: query.limit]), truncated=more, engine="python re")
         return found if rows else replace(found, skipped_ignored=ignored, skipped_binary=binary)
+
+    def _filter(self, start: str, glob: str) -> GlobPattern:
+        """The file filter; the plain name of a folder stands for all that is in it."""
+        plain = not any(c in glob for c in "*?[{\\")
+        if plain and self._tree.is_folder("/".join((start, glob.strip("/"))).lstrip("/")):
+            glob = f"{glob.rstrip('/')}/"
+        return _parsed(glob, parse_filter)
 
     async def _start(self, path: str) -> str:
         resolved = await self.resolve(path)
@@ -123,9 +130,9 @@ class InMemorySearch:
                 yield entry.path, entry.ignored
 
 
-def _parsed(text: str, *, any_depth: bool = False) -> GlobPattern:
+def _parsed(text: str, parse: Callable[[str], GlobPattern] = parse_glob) -> GlobPattern:
     try:
-        return parse_glob(text, any_depth=any_depth)
+        return parse(text)
     except BadGlobError as e:
         raise ToolError(f"{text!r} is no usable glob pattern: {e}.", code="invalid_arguments") from e
 

@@ -109,6 +109,28 @@ async def test_a_pattern_across_lines_needs_multiline(tmp_path: Path, look: str)
     assert [row[:2] for row in rows(found)] == [("m.txt", 1), ("m.txt", 2), ("w.txt", 1), ("w.txt", 2)]
 
 
+async def test_a_pattern_that_speaks_of_cr_finds_it(tmp_path: Path, look: str) -> None:
+    fill(tmp_path, {"dos.txt": b"one\r\ntwo\r\n", "unix.txt": b"one\ntwo\n"})
+    search = HostSearch(tmp_path)
+    assert rows(await search.grep(GrepQuery(look + r"e\r$"))) == [("dos.txt", 1, "one")]
+    found = await search.grep(GrepQuery(look + r"one\r?$"))
+    assert [row.path for row in found.rows] == ["dos.txt", "unix.txt"]
+
+
+@pytest.mark.parametrize("pattern", [r"one\ntwo", "one\ntwo", r"on[^\n]\n{1}two", r"(one)\n(two)$", r"one$\n^two"])
+async def test_a_line_feed_in_a_pattern_stands_for_any_line_end(tmp_path: Path, look: str, pattern: str) -> None:
+    fill(tmp_path, {"dos.txt": b"one\r\ntwo\r\n", "unix.txt": b"one\ntwo\n"})
+    search = HostSearch(tmp_path)
+    found = await search.grep(GrepQuery(look + pattern, multiline=True))
+    assert [row[:2] for row in rows(found)] == [("dos.txt", 1), ("dos.txt", 2), ("unix.txt", 1), ("unix.txt", 2)]
+
+
+async def test_plain_text_across_lines(tmp_path: Path) -> None:
+    fill(tmp_path, {"dos.txt": b"a(b\r\n[c]\r\n", "unix.txt": b"a(b\n[c]\n"})
+    found = await HostSearch(tmp_path).grep(GrepQuery("(b\n[c", fixed_strings=True, multiline=True))
+    assert [row.path for row in found.rows] == ["dos.txt", "dos.txt", "unix.txt", "unix.txt"]
+
+
 @pytest.mark.parametrize("pattern", ["load_rows|RowSet(", "[z-a]", "(?P<a", "a{99999999999}(", "*"])
 async def test_a_broken_pattern_is_refused_with_the_reason_and_the_place(tmp_path: Path, pattern: str) -> None:
     with pytest.raises(ToolError, match="no valid regular expression") as caught:
@@ -207,6 +229,11 @@ async def test_the_file_filter_never_brings_ignored_files_back(tmp_path: Path, l
         ("*.py", "src/b/c.xml", []),
         ("odd name (1)*", ".", ["odd name (1) é.txt"]),
         ("*é.txt", ".", ["odd name (1) é.txt"]),
+        ("src", ".", ["src/b/c.xml", "src/d.txt"]),
+        ("src/", ".", ["src/b/c.xml", "src/d.txt"]),
+        ("b/", ".", ["src/b/c.xml"]),
+        ("/src/*.txt", ".", ["src/d.txt"]),
+        ("/*.json", ".", ["x.json"]),
     ],
 )
 async def test_the_file_filter_follows_the_rules_of_glob(
@@ -215,6 +242,19 @@ async def test_the_file_filter_follows_the_rules_of_glob(
     fill(tmp_path, {"x.json": b"x", "src/b/c.xml": b"x", "src/d.txt": b"x", "odd name (1) é.txt": b"x"})
     found = await HostSearch(tmp_path).grep(GrepQuery(look + "x", glob=glob, path=path))
     assert [row.path for row in found.rows] == expected
+
+
+async def test_an_absolute_file_filter_below_the_root_is_understood(tmp_path: Path) -> None:
+    fill(tmp_path, {"src/a.py": b"x", "a.py": b"x"})
+    found = await HostSearch(tmp_path).grep(GrepQuery("x", glob=f"{tmp_path}/src/*.py"))
+    assert [row.path for row in found.rows] == ["src/a.py"]
+
+
+@pytest.mark.parametrize("glob", ["../*", "/etc/../x", "[z-a]", "{a,b}" * 9])
+async def test_a_file_filter_that_can_match_nothing_is_refused(tmp_path: Path, glob: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        await HostSearch(tmp_path).grep(GrepQuery("x", glob=glob))
+    assert caught.value.code == "invalid_arguments"
 
 
 async def test_rules_of_the_folders_above_hold_below(tmp_path: Path, look: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -237,3 +238,43 @@ def test_a_child_that_closes_its_output_and_lingers_is_killed() -> None:
         child.stream(lambda block: True, deadline=time.monotonic() + 30, complaint_bytes=10)
     assert time.monotonic() - before < 10
     child.kill()  # afterwards it harms nobody
+
+
+_SHORT = """
+import asyncio, os, resource, sys
+from toolkit_core.errors import ToolError
+from toolkit_core.host.search import HostSearch
+from toolkit_core.ports.search import GlobQuery, GrepQuery
+
+async def main():
+    search = HostSearch(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    held = []
+    try:
+        while True:
+            held.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        pass
+    outcomes = set()
+    for free in range(16):
+        for work in (search.grep(GrepQuery("x")), search.grep(GrepQuery("(?=)x")), search.glob(GlobQuery("**/*"))):
+            try:
+                found = await work
+                outcomes.add("found" if getattr(found, "rows", None) or getattr(found, "paths", None) else "absence")
+            except ToolError as e:
+                outcomes.add(e.code)
+        if held:
+            os.close(held.pop())
+    print(sorted(outcomes))
+
+asyncio.run(main())
+"""
+
+
+def test_short_of_descriptors_a_search_fails_and_never_claims_absence(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("x\n")
+    argv = [sys.executable, "-c", _SHORT, str(tmp_path)]
+    run = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    assert "absence" not in run.stdout
+    assert "found" in run.stdout
+    assert "io_error" in run.stdout
