@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from toolkit_core.command_words import Split, split_command
@@ -28,10 +28,15 @@ _RULE: Final = re.compile(r"([A-Za-z0-9_*-]+)(?:\((.*)\))?", re.DOTALL)
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do with a call, and why in one sentence."""
+    """What to do with a call, and why in one sentence.
+
+    `subject` is the one that was judged, "" where there was none: hand it on as `approved_subject`, so that
+    what runs is what was approved.
+    """
 
     action: Action
     reason: str
+    subject: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,13 +154,14 @@ class Policy:
     async def decide(self, tool: Tool[Any], arguments: object) -> Decision:
         """Judge one call. Never raises for what a model sent: what cannot be judged is asked about."""
         call = await _look(tool, arguments)
-        return (
+        decision = (
             self._denied(call)
             or self._asked(call)
             or self._trust_input(call)
             or self._allowed(call)
             or await self._by_mode(call)
         )
+        return replace(decision, subject=call.subjects[0]) if call.subjects else decision
 
     def _for(self, action: Action, tool: Tool[Any]) -> list[Rule]:
         return [rule for rule in self._rules[action] if rule.names(tool)]

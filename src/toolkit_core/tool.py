@@ -398,6 +398,8 @@ class ToolSet(Sequence["Tool[Any]"]):
 
 def _domain_result(value: object, payload: Payload | None) -> ToolResult[Any]:
     """What a custom function returned: data whatever its shape, and the text that shows it."""
+    if isinstance(value, Iterator):  # showing it would use it up
+        value = list(cast("Iterator[object]", value))
     data = value if payload is None else payload(value)
     if isinstance(data, str):
         return ToolResult.ok(data, data)

@@ -293,3 +293,8 @@ def test_what_is_no_rule_is_refused_when_the_policy_is_made() -> None:
         Policy(mode="yolo")  # pyright: ignore[reportArgumentType]  (the point of the test)
     with pytest.raises(TypeError, match="list of strings"):
         Policy(allow="shell")
+
+
+async def test_a_decision_names_the_subject_that_was_judged() -> None:
+    assert (await Policy().decide(READ, {"path": "a.txt"})).subject == "a.txt"
+    assert (await Policy().decide(custom, {})).subject == ""

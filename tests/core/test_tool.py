@@ -190,6 +190,16 @@ async def test_what_an_undeclared_function_returns_is_data_whatever_its_shape(va
     assert result.data == value
 
 
+async def test_a_returned_generator_is_data_and_text_both() -> None:
+    @function_tool
+    async def count() -> Any:
+        """Count."""
+        return (i for i in range(3))
+
+    result = await count.call({})
+    assert (result.text, result.data) == ("[0, 1, 2]", [0, 1, 2])
+
+
 @pytest.mark.parametrize("value", [object(), {"a": object()}, {1, object()}])
 async def test_what_cannot_be_serialised_is_an_invalid_result(value: Any) -> None:
     @function_tool
