@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolkit_core.cli.console import Style, complain
 from toolkit_core.cli.console import say as say_raw
-from toolkit_core.cli.reading_ledger import add_filters, chosen_calls, open_ledger
+from toolkit_core.cli.reading_ledger import add_filters, chosen_calls, open_ledger, said
 from toolkit_core.errors import ToolError
 from toolkit_core.text import one_line_name
 
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
             return _show(ledger, options)
         return _list(ledger, options)
     except ToolError as e:
-        complain(f"toolkit ledger: {e.message}. {e.hint}")
+        complain(f"toolkit ledger: {said(e)}")
         return 1
 
 
@@ -75,7 +75,7 @@ def _line(call: RecordedCall) -> str:
     outcome = call.code or entry.outcome
     dropped = "  (content dropped)" if call.dropped else ""
     return (
-        f"{one_line_name(entry.entry_id):<16}  {_moment(entry.started_at)}  {entry.duration_seconds:9.3f} s  "
+        f"{one_line_name(entry.entry_id):<16}  {moment(entry.started_at)}  {entry.duration_seconds:9.3f} s  "
         f"{one_line_name(outcome):<17}  {one_line_name(entry.tool)}  [{one_line_name(entry.session_id)}]{dropped}"
     )
 
@@ -83,7 +83,7 @@ def _line(call: RecordedCall) -> str:
 def _show(ledger: SQLiteLedger, options: argparse.Namespace) -> int:
     ids = [options.entry] if ledger.call(options.entry) is not None else ledger.ids(options.entry)
     if len(ids) != 1:
-        many = f"{len(ids)} or more entries begin with {options.entry!r}: {', '.join(ids)}"
+        many = f"{len(ids)} entries begin with {options.entry!r}: {', '.join(ids)}"
         complain(f"toolkit ledger: {many if ids else f'there is no entry {options.entry!r}'}")
         return 1
     call = ledger.call(ids[0])
@@ -111,8 +111,8 @@ def _whole(call: RecordedCall) -> dict[str, Any]:
 def _show_text(call: RecordedCall) -> None:
     for key, value in _about(call).items():
         if value not in ("", None, False):
-            said = _moment(value) if key == "started_at" else one_line_name(str(value))
-            say(f"{key:<17} {said}", "faint")
+            told = moment(value) if key == "started_at" else one_line_name(str(value))
+            say(f"{key:<17} {told}", "faint")
     if call.dropped:
         say("\nIts content was dropped to keep the ledger within its size.")
         return
@@ -142,7 +142,8 @@ def _read_by_model(call: RecordedCall) -> str:
     return _text(call) if call.shown is None else call.shown
 
 
-def _moment(epoch: float) -> str:
+def moment(epoch: float) -> str:
+    """A time as people write it, with its offset; a number where it is out of range."""
     try:
         return datetime.fromtimestamp(epoch).astimezone().isoformat(" ", "milliseconds")
     except (ValueError, OverflowError, OSError):

@@ -6,7 +6,10 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from toolkit_core.text import one_line_name
+
 if TYPE_CHECKING:
+    from toolkit_core.errors import ToolError
     from toolkit_core.host.sqlite import RecordedCall, SQLiteLedger
 
 
@@ -22,6 +25,11 @@ def open_ledger(options: argparse.Namespace) -> SQLiteLedger:
     from toolkit_core.host.sqlite import SQLiteLedger
 
     return SQLiteLedger(options.ledger, read_only=True)
+
+
+def said(error: ToolError) -> str:
+    """Message and hint on one line, without what would steer a terminal."""
+    return one_line_name(f"{error.message}. {error.hint}" if error.hint else error.message)
 
 
 def chosen_calls(ledger: SQLiteLedger, options: argparse.Namespace) -> Iterator[RecordedCall]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit_core.cli.console import complain, say
-from toolkit_core.cli.reading_ledger import add_filters, chosen_calls, open_ledger
+from toolkit_core.cli.reading_ledger import add_filters, chosen_calls, open_ledger, said
 from toolkit_core.errors import ToolError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
             return 2
         _write(target, render(counted(), source=options.ledger))
     except ToolError as e:
-        complain(f"toolkit report: {e.message}. {e.hint}")
+        complain(f"toolkit report: {said(e)}")
         return 1
     except OSError as e:
         complain(f"toolkit report: {target} cannot be written: {e.strerror or e}")

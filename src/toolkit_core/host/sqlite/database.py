@@ -96,12 +96,16 @@ class Database:
             connection.execute(f"PRAGMA user_version = {len(self._migrations)}")
 
     def _version(self, connection: sqlite3.Connection) -> int:
-        """The schema's version; raises where the file is not ours, or from the future."""
-        [version] = connection.execute("PRAGMA user_version").fetchone()
-        [owner] = connection.execute("PRAGMA application_id").fetchone()
-        [tables] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if owner != self._application_id and (owner or tables):
-            raise sqlite3.DatabaseError("it is the database of another program")
-        if version > len(self._migrations):
-            raise sqlite3.DatabaseError(f"it was made by a newer version (schema {version})")
-        return int(version)
+        return schema_version(connection, application_id=self._application_id, newest=len(self._migrations))
+
+
+def schema_version(connection: sqlite3.Connection, *, application_id: int, newest: int) -> int:
+    """The schema's version; raises where the file is not ours, or from the future."""
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    [owner] = connection.execute("PRAGMA application_id").fetchone()
+    [tables] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if owner != application_id and (owner or tables):
+        raise sqlite3.DatabaseError("it is the database of another program")
+    if version > newest:
+        raise sqlite3.DatabaseError(f"it was made by a newer version (schema {version})")
+    return int(version)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from toolkit_core.errors import ToolError
 from toolkit_core.host.redaction import Redaction
 from toolkit_core.host.sqlite.database import Database
+from toolkit_core.host.sqlite.reading import ReadOnlyDatabase
 from toolkit_core.limits import LEDGER_MAX_BYTES, LEDGER_PAGE_ENTRIES
 from toolkit_core.ports.ledger import LedgerEntry
 
@@ -89,15 +90,25 @@ class SQLiteLedger:
         path: The file. Nothing is read or written before the first call.
         redact: Secret values to replace, besides those of environment variables named KEY, TOKEN, SECRET, PASSWORD.
         max_bytes: Content beyond this is dropped, the oldest first; the rows stay and say so.
+        read_only: Look at a ledger without making or changing anything; recording fails.
 
     Example:
         >>> tools = default_tools(".", ledger=SQLiteLedger("run.ledger"))
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, redact: Iterable[str] = (), max_bytes: int = LEDGER_MAX_BYTES
+        self,
+        path: str | os.PathLike[str],
+        *,
+        redact: Iterable[str] = (),
+        max_bytes: int = LEDGER_MAX_BYTES,
+        read_only: bool = False,
     ) -> None:
-        self._database = Database(path, _MIGRATIONS, application_id=_APPLICATION_ID)
+        self._database: Database | ReadOnlyDatabase = (
+            ReadOnlyDatabase(path, application_id=_APPLICATION_ID, version=len(_MIGRATIONS))
+            if read_only
+            else Database(path, _MIGRATIONS, application_id=_APPLICATION_ID)
+        )
         self._redaction = Redaction(redact)
         self._max_bytes = max_bytes
         self.failures = 0
@@ -161,6 +172,12 @@ class SQLiteLedger:
     def call(self, entry_id: str) -> RecordedCall | None:
         """One call with its content, whatever its session. Raises `ToolError` `io_error`."""
         return self._database.run_blocking(lambda connection: _one(connection, entry_id))
+
+    def ids(self, beginning: str, *, limit: int = 10) -> list[str]:
+        """Ids of entries that begin so, the oldest first. Raises `ToolError` `io_error`."""
+        sql = "SELECT entry_id FROM entries WHERE substr(entry_id, 1, ?) = ? ORDER BY number LIMIT ?"
+        values = (len(beginning), beginning, limit)
+        return [row[0] for row in self._database.run_blocking(lambda found: found.execute(sql, values).fetchall())]
 
     async def aclose(self) -> None:
         """Close the file."""
