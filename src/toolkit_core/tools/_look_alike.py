@@ -16,6 +16,8 @@ _QUOTES: Final = {
 _DASHES: Final = dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\uff0d", "-")
 _INVISIBLE: Final = dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f")
 _SPACES: Final = re.compile(r"\s+")
+_ODD_BLANKS: Final = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_ODD_BLANK: Final = re.compile(f"([{_ODD_BLANKS}])")
 _TABLES: Final = {
     "quotes": str.maketrans(_QUOTES),
     "dashes": str.maketrans(_DASHES),
@@ -68,6 +70,13 @@ def _unicode_form(old: str, file: str) -> str:
     return "Unicode form (compatibility characters such as ligatures or full-width letters)"
 
 
+def _normalized(text: str) -> str:
+    """NFKC, but for the blanks that it would make plain: those are told as such."""
+    return "".join(
+        part if part in _ODD_BLANKS else unicodedata.normalize("NFKC", part) for part in _ODD_BLANK.split(text) if part
+    )
+
+
 def _drop_backslashes(text: str) -> str:
     return text.replace("\\", "")
 
@@ -76,7 +85,7 @@ _LOOKS: Final[tuple[Look, ...]] = (
     Look(lambda text: text.translate(_TABLES["invisible"]), _characters("invisible characters", _INVISIBLE)),
     Look(lambda text: text.translate(_TABLES["quotes"]), _characters("quotation marks", _QUOTES)),
     Look(lambda text: text.translate(_TABLES["dashes"]), _characters("dashes", _DASHES)),
-    Look(lambda text: unicodedata.normalize("NFKC", text), _unicode_form),
+    Look(_normalized, _unicode_form),
     Look(_drop_backslashes, lambda _old, _file: "backslashes (escapes)"),
     Look(str.casefold, lambda _old, _file: "letter case"),
     Look(lambda text: _SPACES.sub("", text), _blanks),
