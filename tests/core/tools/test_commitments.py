@@ -11,18 +11,22 @@ import pytest
 from toolkit_core import ToolError
 from toolkit_core.host.sqlite import SQLiteCommitments
 from toolkit_core.ports.commitments import STRENGTHS, Criterion
+from toolkit_core.testing.commitments import InMemoryCommitments
 from toolkit_core.tools._commitments import commitments_tool
 
+Store = SQLiteCommitments | InMemoryCommitments
 
-@pytest.fixture
-def store(tmp_path: Path) -> SQLiteCommitments:
-    return SQLiteCommitments(tmp_path / "commitments.db")
+
+@pytest.fixture(params=["sqlite", "memory"])
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> Store:
+    """Both stores follow the same rules."""
+    return SQLiteCommitments(tmp_path / "commitments.db") if request.param == "sqlite" else InMemoryCommitments()
 
 
 CRITERIA = (Criterion("tests", "the tests pass"), Criterion("docs", "the docs say so", required=False))
 
 
-async def test_the_view_groups_by_standing_and_names_what_is_missing(store: SQLiteCommitments) -> None:
+async def test_the_view_groups_by_standing_and_names_what_is_missing(store: Store) -> None:
     tool = commitments_tool(store)
     assert (await tool()).text == "There are no commitments."
     a = await store.open("ship it", CRITERIA)
@@ -55,7 +59,7 @@ async def test_the_view_groups_by_standing_and_names_what_is_missing(store: SQLi
         assert part in result.text
 
 
-def test_the_tool_takes_nothing_and_has_no_verb(store: SQLiteCommitments) -> None:
+def test_the_tool_takes_nothing_and_has_no_verb(store: Store) -> None:
     tool = commitments_tool(store)
     assert tool.parameters["properties"] == {}
     assert tool.effects is not None
@@ -67,7 +71,7 @@ def test_the_tool_takes_nothing_and_has_no_verb(store: SQLiteCommitments) -> Non
 
 @pytest.mark.parametrize("strength", STRENGTHS)
 async def test_fulfilled_needs_every_required_criterion_with_strong_enough_evidence(
-    store: SQLiteCommitments, strength: Any
+    store: Store, strength: Any
 ) -> None:
     one = await store.open("x", CRITERIA, min_strength="observed")
     await store.record_evidence(one.id, "tests", result="passed", strength=strength)
@@ -80,7 +84,7 @@ async def test_fulfilled_needs_every_required_criterion_with_strong_enough_evide
         assert (await store.get(one.id)).phase == "active"
 
 
-async def test_only_a_pass_earns_strength_and_the_latest_finding_counts(store: SQLiteCommitments) -> None:
+async def test_only_a_pass_earns_strength_and_the_latest_finding_counts(store: Store) -> None:
     one = await store.open("x", (Criterion("a", "a", result="passed", strength="attested"),))
     assert one.criteria[0].result == "unknown"
     for finding in ("failed", "unknown"):
@@ -92,7 +96,7 @@ async def test_only_a_pass_earns_strength_and_the_latest_finding_counts(store: S
             await store.close(one.id, "fulfilled")
 
 
-async def test_other_verdicts_are_free_and_closed_is_for_good(store: SQLiteCommitments) -> None:
+async def test_other_verdicts_are_free_and_closed_is_for_good(store: Store) -> None:
     one = await store.open("x", CRITERIA)
     await store.close(one.id, "abandoned")
     for change in (
@@ -112,7 +116,7 @@ async def test_other_verdicts_are_free_and_closed_is_for_good(store: SQLiteCommi
         await store.open("x", ())
 
 
-async def test_superseding_names_both(store: SQLiteCommitments) -> None:
+async def test_superseding_names_both(store: Store) -> None:
     old = await store.open("x", CRITERIA)
     new = await store.supersede(old.id, "y", CRITERIA)
     again = await store.get(old.id)
@@ -122,7 +126,8 @@ async def test_superseding_names_both(store: SQLiteCommitments) -> None:
     assert f"superseded by {new.id}" in (await commitments_tool(store)()).text
 
 
-async def test_it_survives_another_process_reading_it(store: SQLiteCommitments, tmp_path: Path) -> None:
+async def test_it_survives_another_process_reading_it(tmp_path: Path) -> None:
+    store = SQLiteCommitments(tmp_path / "commitments.db")
     one = await store.open("x", CRITERIA)
     await store.resume((await store.suspend(one.id, "schedule")).id)
     await store.aclose()

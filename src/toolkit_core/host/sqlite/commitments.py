@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
+from toolkit_core import commitment_rules as rules
 from toolkit_core.errors import ToolError
 from toolkit_core.host.sqlite.database import Database
 from toolkit_core.ports.commitments import (
@@ -76,7 +77,7 @@ class SQLiteCommitments:
         session_id: str = "",
     ) -> Commitment:
         """Open a commitment. Its criteria start unknown, whatever they say."""
-        commitment = _opened(objective, criteria, min_strength, session_id)
+        commitment = rules.opened(objective, criteria, min_strength=min_strength, session_id=session_id)
         await self._database.run(lambda connection: _insert(connection, commitment))
         return commitment
 
@@ -87,67 +88,51 @@ class SQLiteCommitments:
 
         def work(connection: sqlite3.Connection) -> Commitment:
             commitment = _open_one(connection, commitment_id)
-            if criterion_id not in {criterion.id for criterion in commitment.criteria}:
-                known = ", ".join(criterion.id for criterion in commitment.criteria)
-                raise ToolError(f"{commitment_id} has no criterion {criterion_id!r}; it has {known}", code="not_found")
-            earned = strength if result == "passed" else None
+            rules.require_criterion(commitment, criterion_id)
             connection.execute(
                 "INSERT INTO evidence (commitment_id, criterion_id, result, strength, note, recorded_at) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (commitment_id, criterion_id, result, earned, note, time.time()),
+                (commitment_id, criterion_id, result, rules.earned(result, strength), note, time.time()),
             )
-            return _evaluated(connection, commitment)
+            return _store(connection, _evaluated(connection, commitment))
 
         return await self._database.run(work)
 
     async def evaluate(self, commitment_id: str) -> Commitment:
         """Bring the criteria up to the recorded evidence; `satisfying` means that it may close as fulfilled."""
-        return await self._database.run(lambda connection: _evaluated(connection, _open_one(connection, commitment_id)))
+        return await self._database.run(
+            lambda connection: _store(connection, _evaluated(connection, _open_one(connection, commitment_id)))
+        )
 
     async def close(self, commitment_id: str, verdict: Verdict, *, note: str = "") -> Commitment:
         """Close by the rule: `fulfilled` needs every required criterion passed, with strong enough evidence."""
 
         def work(connection: sqlite3.Connection) -> Commitment:
             commitment = _evaluated(connection, _open_one(connection, commitment_id))
-            lacks = commitment.missing_evidence
-            if verdict == "fulfilled" and (lacks or commitment.weakest_strength is None):
-                raise ToolError(
-                    f"{commitment_id} cannot close as fulfilled: {'; '.join(lacks) or 'it has no required criterion'}",
-                    code="denied",
-                    hint="Record the evidence that is missing, or close with the verdict that is true.",
-                )
-            closure = Closure(verdict, commitment.weakest_strength, time.time(), note)
-            return _store(connection, replace(commitment, phase="closed", closure=closure, suspension=None, blocker=""))
+            return _store(connection, rules.closed(commitment, verdict, note=note))
 
         return await self._database.run(work)
 
     async def suspend(self, commitment_id: str, waits_for: WaitsFor, *, question: str = "") -> Commitment:
         """Put it aside until somebody or something answers."""
-        return await self._change(
-            commitment_id,
-            lambda c: replace(c, phase="suspended", suspension=Suspension(waits_for, question), blocker=""),
-        )
+        return await self._change(commitment_id, partial(rules.suspended, waits_for=waits_for, question=question))
 
     async def block(self, commitment_id: str, blocker: str) -> Commitment:
         """Say why it cannot go on."""
-        return await self._change(
-            commitment_id, lambda c: replace(c, phase="blocked", blocker=blocker, suspension=None)
-        )
+        return await self._change(commitment_id, partial(rules.blocked, blocker=blocker))
 
     async def resume(self, commitment_id: str) -> Commitment:
         """Go on with a suspended or blocked one."""
-        return await self._change(commitment_id, lambda c: replace(c, phase="active", suspension=None, blocker=""))
+        return await self._change(commitment_id, rules.resumed)
 
     async def supersede(self, commitment_id: str, objective: str, criteria: Iterable[Criterion]) -> Commitment:
         """Replace it by a new one, which is returned; both name each other."""
         new_criteria = tuple(criteria)
 
         def work(connection: sqlite3.Connection) -> Commitment:
-            old = _open_one(connection, commitment_id)
-            new = replace(_opened(objective, new_criteria, old.min_strength, old.session_id), supersedes=old.id)
+            old, new = rules.superseded(_open_one(connection, commitment_id), objective, new_criteria)
             _insert(connection, new)
-            closure = Closure("superseded", old.weakest_strength, time.time())
-            _store(connection, replace(old, phase="closed", closure=closure, superseded_by=new.id))
+            _store(connection, old)
             return new
 
         return await self._database.run(work)
@@ -162,17 +147,6 @@ class SQLiteCommitments:
         )
 
 
-def _opened(objective: str, criteria: Iterable[Criterion], min_strength: Strength, session_id: str) -> Commitment:
-    unknown = tuple(replace(criterion, result="unknown", strength=None) for criterion in criteria)
-    ids = [criterion.id for criterion in unknown]
-    if not objective.strip() or not ids or len(set(ids)) < len(ids):
-        raise ToolError("a commitment needs an objective and criteria with ids of their own", code="invalid_arguments")
-    now = time.time()
-    return Commitment(
-        f"c{uuid4().hex[:8]}", objective, unknown, min_strength, opened_at=now, updated_at=now, session_id=session_id
-    )
-
-
 def _insert(connection: sqlite3.Connection, commitment: Commitment) -> None:
     connection.execute("INSERT INTO commitments (id, body) VALUES (?, ?)", (commitment.id, _body(commitment)))
 
@@ -184,24 +158,10 @@ def _store(connection: sqlite3.Connection, commitment: Commitment) -> Commitment
 
 
 def _evaluated(connection: sqlite3.Connection, commitment: Commitment) -> Commitment:
-    latest: dict[str, tuple[Finding, Strength | None]] = {
-        criterion_id: (result, strength)
-        for criterion_id, result, strength in connection.execute(
-            "SELECT criterion_id, result, strength FROM evidence WHERE commitment_id = ? ORDER BY number",
-            (commitment.id,),
-        )
-    }
-    criteria = tuple(
-        replace(criterion, result=latest[criterion.id][0], strength=latest[criterion.id][1])
-        if criterion.id in latest
-        else criterion
-        for criterion in commitment.criteria
+    findings = connection.execute(
+        "SELECT criterion_id, result, strength FROM evidence WHERE commitment_id = ? ORDER BY number", (commitment.id,)
     )
-    commitment = replace(commitment, criteria=criteria)
-    if commitment.phase in ("proposed", "active", "satisfying"):
-        done = not commitment.missing_evidence and commitment.weakest_strength is not None
-        commitment = replace(commitment, phase="satisfying" if done else "active")
-    return _store(connection, commitment)
+    return rules.evaluated(commitment, {found[0]: (found[1], found[2]) for found in findings})
 
 
 def _all(connection: sqlite3.Connection) -> list[Commitment]:
@@ -216,10 +176,7 @@ def _read(connection: sqlite3.Connection, commitment_id: str) -> Commitment:
 
 
 def _open_one(connection: sqlite3.Connection, commitment_id: str) -> Commitment:
-    commitment = _read(connection, commitment_id)
-    if commitment.closure is not None:
-        raise ToolError(f"{commitment_id} is closed as {commitment.closure.verdict}, for good", code="denied")
-    return commitment
+    return rules.require_open(_read(connection, commitment_id))
 
 
 def _body(commitment: Commitment) -> str:
