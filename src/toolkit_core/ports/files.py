@@ -59,6 +59,28 @@ class OpenFile(Protocol):
         ...
 
 
+class MemoryOpenFile:
+    """An `OpenFile` over bytes, for planes that hand over whole files and for documents turned into text."""
+
+    def __init__(self, path: Resolved, data: bytes, stat: FileStat | None = None) -> None:
+        self._path, self._data = path, data
+        self._stat = stat or FileStat(size_bytes=len(data))
+
+    @property
+    def path(self) -> Resolved:
+        """Where it lies."""
+        return self._path
+
+    @property
+    def stat(self) -> FileStat:
+        """Its size; other fields where they were given."""
+        return self._stat
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """At most `size` bytes from `offset`."""
+        return self._data[offset : offset + size]
+
+
 @dataclass(frozen=True)
 class Written:
     """What a write did.

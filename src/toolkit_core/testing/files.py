@@ -7,9 +7,18 @@ from itertools import count
 from typing import TypeVar
 
 from toolkit_core.errors import ToolError
-from toolkit_core.ports.files import Content, Entry, Files, FileStat, Listing, OpenFile, Resolved, Written
+from toolkit_core.ports.files import (
+    Content,
+    Entry,
+    Files,
+    FileStat,
+    Listing,
+    MemoryOpenFile,
+    OpenFile,
+    Resolved,
+    Written,
+)
 from toolkit_core.text import first_surrogate
-from toolkit_core.tools._memory_file import MemoryOpenFile
 
 T = TypeVar("T")
 

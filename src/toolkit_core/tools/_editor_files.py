@@ -8,9 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from toolkit_core.errors import ToolError
-from toolkit_core.ports.files import Files, FileStat, Listing, Written
+from toolkit_core.ports.files import Files, FileStat, Listing, MemoryOpenFile, Written
 from toolkit_core.text import one_line_name
-from toolkit_core.tools._memory_file import MemoryOpenFile
 from toolkit_core.turns import Turns
 
 if TYPE_CHECKING:

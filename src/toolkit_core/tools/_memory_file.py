@@ -1,37 +1,14 @@
-"""Bytes in memory as an open file, and an open file as bytes in memory."""
+"""An open file as bytes in memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from toolkit_core.errors import ToolError
-from toolkit_core.ports.files import FileStat
 from toolkit_core.text import one_line_name
 
 if TYPE_CHECKING:
-    from toolkit_core.ports.files import OpenFile, Resolved
-
-
-class MemoryOpenFile:
-    """An `OpenFile` over bytes."""
-
-    def __init__(self, path: Resolved, data: bytes, stat: FileStat | None = None) -> None:
-        self._path, self._data = path, data
-        self._stat = stat or FileStat(size_bytes=len(data))
-
-    @property
-    def path(self) -> Resolved:
-        """Where it lies."""
-        return self._path
-
-    @property
-    def stat(self) -> FileStat:
-        """Its size; other fields where they were given."""
-        return self._stat
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        """At most `size` bytes from `offset`."""
-        return self._data[offset : offset + size]
+    from toolkit_core.ports.files import OpenFile
 
 
 def read_whole(file: OpenFile, max_bytes: int) -> bytes:

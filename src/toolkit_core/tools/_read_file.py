@@ -24,6 +24,7 @@ from toolkit_core.limits import (
     READ_OUTPUT_BYTES,
     READ_SCAN_BYTES,
 )
+from toolkit_core.ports.files import MemoryOpenFile
 from toolkit_core.result import ImageBlock, ToolResult
 from toolkit_core.text import one_line_name
 from toolkit_core.tools._approved import check_approved
@@ -31,7 +32,7 @@ from toolkit_core.tools._file_arguments import PATH_ALIASES, PathJudges, need_po
 from toolkit_core.tools._file_types import binary_type
 from toolkit_core.tools._images import ImageKind, image_kind
 from toolkit_core.tools._line import ShownLine
-from toolkit_core.tools._memory_file import MemoryOpenFile, read_whole
+from toolkit_core.tools._memory_file import read_whole
 from toolkit_core.tools._notebook import notebook_cells
 from toolkit_core.tools._read_record import DigestingFile, ReadRecord
 from toolkit_core.tools._scan import UTF8, Encoding, encoding_of
