@@ -129,7 +129,7 @@ async def _drive(process: BrowserProcess, proxy: GuardingProxy, task: _Task) -> 
     except (BrowserGoneError, CommandError, LookupError, TypeError, ValueError) as e:  # or speaks another language
         await asyncio.sleep(_GONE_GRACE_SECONDS)  # what it wrote last may still be on its way
         said = f"; it wrote: {process.complaint}" if process.complaint else ""
-        raise ToolError(f"the browser ended before it showed the page ({e}){said}", code="failed") from e
+        raise ToolError(f"the page could not be shown: {e}{said}", code="failed") from e
     if not dom.url.startswith(_SHOWN):
         raise _not_loaded(NavigationFailedError(dom.url, "an error page"), proxy, task)
     if proxy.exhausted:

@@ -14,7 +14,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from toolkit_core.host.devtools import CommandError, DevTools, Message
+from toolkit_core.host.devtools import BrowserGoneError, CommandError, DevTools, Message
 from toolkit_core.limits import BROWSE_DOM_SLICE_CHARS
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ _STUCK_SECONDS: Final = 1.0
 """A page that does not answer for so long has a script that does not end."""
 _ENOUGH: Final = 0.95
 """Of the time that scripts are given: a page's clock is coarse."""
+_ENDS: Final = {"gone": "the browser has ended", "Inspector.targetCrashed": "the page crashed"}
 _NAVIGATIONS: Final = 10
 _ATTEMPTS: Final = 3
 _DOWNLOAD: Final = "download"
@@ -88,6 +89,7 @@ class BrowserPage:
         self._expired = False
         self._committed = False
         self._failure: str | None = None
+        self._ended = ""
         self._changed = asyncio.Event()
         devtools.on_event = self._on_event
 
@@ -99,6 +101,7 @@ class BrowserPage:
         attached = await self._devtools.send("Target.attachToTarget", {"targetId": target["targetId"], "flatten": True})
         self._session = attached["sessionId"]
         await self._devtools.send("Browser.setDownloadBehavior", {"behavior": "deny"})
+        await self._command("Inspector.enable")
         await self._command("Page.enable")
         await self._command("Fetch.enable", {"handleAuthRequests": True, "patterns": [{"urlPattern": "*"}]})
         self._frame = (await self._command("Page.getFrameTree"))["frameTree"]["frame"]["id"]
@@ -223,6 +226,8 @@ class BrowserPage:
     async def _until(self, condition: Any, until: float) -> bool:
         loop = asyncio.get_running_loop()
         while not condition():
+            if self._ended:
+                raise BrowserGoneError(self._ended)
             left = until - loop.time()
             if left <= 0:
                 return False
@@ -243,6 +248,8 @@ class BrowserPage:
         created = self._devtools.send("Page.createIsolatedWorld", asked, session=self._session)
         await asyncio.wait({created}, timeout=_STUCK_SECONDS)
         while not created.done():
+            if self._ended:
+                raise BrowserGoneError(self._ended)
             self._end_scripts()
             await asyncio.wait({created}, timeout=_STUCK_SECONDS / 4)
         return int(created.result()["executionContextId"])
@@ -254,6 +261,8 @@ class BrowserPage:
             await asyncio.wait({answer}, timeout=attempt * 2 * _STUCK_SECONDS)
             if answer.done() and "exceptionDetails" not in answer.result():
                 return str(answer.result()["result"].get("value", ""))
+            if self._ended:
+                raise BrowserGoneError(self._ended)
             self._end_scripts()
         raise CommandError("the page does not let itself be read")
 
@@ -278,6 +287,8 @@ class BrowserPage:
             self._navigations += self._loading
         elif method == "Emulation.virtualTimeBudgetExpired":
             self._expired = True
+        elif method in _ENDS:
+            self._ended = _ENDS[method]
         else:
             return
         self._changed.set()

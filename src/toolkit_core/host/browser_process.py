@@ -65,6 +65,7 @@ _FLAGS: Final = (
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--mute-audio",
+    "--js-flags=--max-old-space-size=512",  # MiB: a script that fills memory ends its page, not the machine
     "--hide-scrollbars",
     "--deny-permission-prompts",
     "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,AutofillServerCommunication,"

@@ -55,8 +55,8 @@ class DevTools:
     """A client on one event loop. Descriptors are owned from `open` on and closed by `close`.
 
     Attributes:
-        on_event: Called with the name and the parameters of every event.
-        gone: Set once the browser has closed its end.
+        on_event: Called with the name and the parameters of every event; with the name "gone" when the browser has
+            closed its end.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,6 @@ class DevTools:
         self._writer: asyncio.WriteTransport | None = None
         self._is_gone = False
         self.on_event: OnEvent = lambda method, params: None
-        self.gone = asyncio.Event()
 
     async def open(self, read_fd: int, write_fd: int) -> None:
         """Speak over two pipe ends."""
@@ -124,12 +123,14 @@ class DevTools:
             answer.set_result(message.get("result") or {})
 
     def _lose(self) -> None:
+        if self._is_gone:
+            return
         self._is_gone = True
-        self.gone.set()
         waiting, self._waiting = self._waiting, {}
         for answer in waiting.values():
             if not answer.done():
                 answer.set_exception(BrowserGoneError("the browser has ended"))
+        self.on_event("gone", {})
 
 
 def _retrieve(answer: asyncio.Future[Message]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -14,47 +13,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.core.host.browsers import leftovers, own_folder
 from tests.core.host.web_servers import Net, Respond, Server, answer, by_path, descriptors_settle_at, open_descriptors
 from tests.support import require
-from toolkit_core import Tool, ToolError, ToolResult
+from toolkit_core import Tool, ToolResult
 from toolkit_core.host.browser import ChromiumBrowser
-from toolkit_core.host.browser_process import find_browser
 from toolkit_core.host.egress import Connection, Egress
 from toolkit_core.tools import browse_tool
-
-
-def _has_browser() -> bool:
-    try:
-        return bool(find_browser())
-    except ToolError:
-        return False
-
 
 pytestmark = [pytest.mark.timeout(180)]
 
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A temporary folder of the test's own, short enough for Chromium's sockets."""
-    require(_has_browser(), "no Chromium on this machine")
-    made = Path(tempfile.mkdtemp(prefix="tkt-", dir="/tmp"))
-    monkeypatch.setattr(tempfile, "tempdir", str(made))
-    yield made
-    shutil.rmtree(made)
-
-
-def leftovers() -> list[str]:
-    """Profiles in the test's folder, and processes that name one."""
-    folder = tempfile.gettempdir()
-    found = [str(path) for path in Path(folder).iterdir()]
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = entry.read_bytes()
-        except OSError:
-            continue
-        if os.fsencode(folder) in command:
-            found.append(f"{entry.parent.name}: {command[:100]!r}")
-    return found
+    yield from own_folder(monkeypatch)
 
 
 def tool_for(egress: Egress, *, seconds: float = 60) -> Tool:

@@ -159,7 +159,7 @@ class Egress:
             raise refused(f"the name {name} resolves to no address", "Check the spelling of the host.")
         approved: list[Address] = []
         for answer in answers:
-            address = parse(answer)
+            address = parse(str(answer))
             if address is None:
                 raise refused(f"{name} resolves to {answer!r}, which is not a plain address")
             self._judge_address(name, address)

@@ -46,6 +46,8 @@ _SIGNATURES: Final = (
     (b"SQLite format 3\x00", "application/vnd.sqlite3"),
 )
 _BZIP2_LEVEL_AT: Final = 3
+_TYPE_CHARS: Final = 255
+"""RFC 6838, section 4.2: type and subtype have 127 characters at most each."""
 _TEXT_TYPES: Final = re.compile(
     r"text/.+|.+[+/](json|xml|yaml|x-yaml|toml|javascript|ecmascript|x-javascript|x-sh|sql|graphql|x-ndjson|jsonl"
     r"|json-seq|ld\+json|rtf|x-httpd-php|x-www-form-urlencoded|typescript|x-tex|x-latex|x-subrip|x-troff)"
@@ -59,8 +61,8 @@ _WIDE_BOMS: Final = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 
 def media_type(content_type: str) -> str:
-    """The type of a Content-Type header in lower case, without its parameters."""
-    return content_type.partition(";")[0].partition(",")[0].strip().lower()
+    """The type of a Content-Type header in lower case, without its parameters; what is no type is cut short."""
+    return " ".join(content_type[:_TYPE_CHARS].partition(";")[0].partition(",")[0].split()).lower()
 
 
 def kind_of(content_type: str, data: bytes) -> tuple[PageKind, str]:
