@@ -52,6 +52,13 @@ LISTING_ENTRIES: Final = 100
 SUGGESTION_ENTRIES: Final = 5_000
 """Names compared with one that was not found; some 50 ms of a worker thread at most."""
 
+FILE_LOCK_SECONDS: Final = 2.0
+"""How long a write waits for another process's lock on the file. Then it goes on: the lock may be a program's own,
+held for as long as that runs, and a write that collides is found out anyway."""
+
+FILE_LOCK_POLL_SECONDS: Final = 0.002
+"""flock(2) cannot be waited for with a deadline."""
+
 SWEPT_FOLDERS: Final = 1_024
 """Folders remembered as swept of what killed writes left; past it they are swept once more."""
 
@@ -169,6 +176,10 @@ LEDGER_PARTIAL_CHARS: Final = 65_536
 CATALOG_SESSIONS: Final = 1_000
 """Sessions whose loaded tools are remembered; the one used longest ago goes first."""
 
+NAMES_SHOWN: Final = 10
+NAMES_SHOWN_CHARS: Final = 100
+"""Unknown names that an error repeats, and how much of each: a model has sent them, it need not read them again."""
+
 # --- search ------------------------------------------------------------------------------------------
 
 SEARCH_BUDGET_SECONDS: Final = 20.0
@@ -200,6 +211,9 @@ GLOB_ALTERNATIVES: Final = 256
 
 SEARCH_COUNT_ENTRIES: Final = 10_000
 """Entries that are looked at to count the ignored files that an empty grep left out; past it "at least"."""
+
+SEARCH_COUNT_SECONDS: Final = 2.0
+"""What counting may add to an empty grep: as long as searching some gigabytes; past it "at least"."""
 
 GLOB_COUNT_ENTRIES: Final = 200_000
 """Entries that are looked at to explain an empty glob: a second or so, which the answer is worth."""
@@ -377,6 +391,21 @@ DISPLAY_TEXT_CHARS: Final = 2_000
 
 DISPLAY_IMAGE_BASE64_CHARS: Final = 7_000_000
 """An image as read_file gives it at most: 5 MB, a third more in base64."""
+
+DISPLAY_IMAGES: Final = 8
+"""Images shown of one result: a notebook keeps each in its file."""
+
+DISPLAY_PART_CHARS: Final = 100_000
+"""Characters of one text, diff or table in a notebook, as far as its lines and rows alone allow more."""
+
+DISPLAY_PROGRESS_LINES: Final = 12
+"""The end of a call's output while it runs; it is drawn anew at each report."""
+
+DISPLAY_PROGRESS_CHARS: Final = 50_000
+"""Output of a running call that is kept to show its last lines."""
+
+ASK_POLL_SECONDS: Final = 0.05
+"""How often a kernel that does not do so itself is told to look for a click; a person does not feel it."""
 
 # --- the OS sandbox ----------------------------------------------------------------------------------
 

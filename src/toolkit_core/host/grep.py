@@ -12,7 +12,7 @@ from toolkit_core.host.regex_engine import SpansLinesError, search_with_re
 from toolkit_core.host.ripgrep import PatternRefusedError, Ripgrep, grep_options, ignore_file
 from toolkit_core.host.stoppable import Stop, StoppedError
 from toolkit_core.host.walk import Found, Walk
-from toolkit_core.limits import SEARCH_COUNT_ENTRIES, SEARCH_SORT_SLACK_ROWS
+from toolkit_core.limits import SEARCH_COUNT_ENTRIES, SEARCH_COUNT_SECONDS, SEARCH_SORT_SLACK_ROWS
 from toolkit_core.ports.search import GrepFound, GrepQuery
 
 if TYPE_CHECKING:
@@ -130,8 +130,9 @@ class Grep:
 
     def _explain(self, found: GrepFound) -> GrepFound:
         """What an empty answer did not search: ignored files, binary ones."""
-        ignored, ignored_bounded = self._count_ignored()
-        binary, binary_bounded = self._count_binary()
+        with self.stop.within(SEARCH_COUNT_SECONDS):
+            ignored, ignored_bounded = self._count_ignored()
+            binary, binary_bounded = self._count_binary()
         return replace(
             found,
             skipped_ignored=ignored,

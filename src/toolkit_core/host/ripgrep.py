@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from toolkit_core.errors import ToolError
 from toolkit_core.host._native.child import Child
 from toolkit_core.host._native.confined_reads import landlock_version
+from toolkit_core.host.judged import descriptor_path
 from toolkit_core.host.line_ends import across_any_line_end, speaks_of_cr
 from toolkit_core.host.stoppable import Stop, StoppedError
 from toolkit_core.limits import SEARCH_STDERR_BYTES
@@ -227,13 +228,8 @@ def environment() -> dict[str, str]:
 
 def _folder_of(descriptor: int) -> str:
     """A name of an open folder for a child that has the same descriptors until it runs its program."""
-    for base in ("/proc/self/fd", "/dev/fd"):
-        path = f"{base}/{descriptor}"
-        if os.path.isdir(path):
-            return path
-    from toolkit_core.host.judged import descriptor_path
-
-    return descriptor_path(descriptor) or "."
+    path = f"/proc/self/fd/{descriptor}"
+    return path if os.path.isdir(path) else descriptor_path(descriptor) or "."
 
 
 @contextlib.contextmanager

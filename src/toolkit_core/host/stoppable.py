@@ -38,6 +38,15 @@ class Stop:
         """Whether the time is up."""
         return time.monotonic() >= self.deadline
 
+    @contextmanager
+    def within(self, seconds: float) -> Generator[None]:
+        """While inside, the time is up after `seconds` already; for what is not worth all that is left."""
+        before, self.deadline = self.deadline, min(self.deadline, time.monotonic() + seconds)
+        try:
+            yield
+        finally:
+            self.deadline = before
+
     def check(self) -> None:
         """Raise `StoppedError` when the work has to end."""
         if self.requested or self.expired:

@@ -383,3 +383,24 @@ async def test_any_root_works(tmp_path: Path, look: str, root: str) -> None:
     search = HostSearch(tmp_path / root)
     assert rows(await search.grep(GrepQuery(look + "hit", path="s{u,b}"))) == [("s{u,b}/f[1].txt", 1, "hit")]
     assert rows(await search.grep(GrepQuery(look + "hit", glob="f[[]1].txt"))) == [("s{u,b}/f[1].txt", 1, "hit")]
+
+
+async def test_extra_roots_and_policy_show_absolute_paths_and_heed_their_own_rules(tmp_path: Path, look: str) -> None:
+    root = fill(tmp_path / "ws", {"f": b"hit\n"})
+    extra = fill(tmp_path / "more", {"g": b"hit\n", "x.log": b"hit\n", ".gitignore": b"*.log\n"})
+    search = HostSearch(root, extra_roots=[extra])
+    assert rows(await search.grep(GrepQuery(look + "hit", path=str(extra)))) == [(f"{extra}/g", 1, "hit")]
+    assert rows(await search.grep(GrepQuery(look + "hit"))) == [("f", 1, "hit")]
+    free = HostSearch(root, outside="policy")
+    assert rows(await free.grep(GrepQuery(look + "hit", path=f"{extra}/g"))) == [(f"{extra}/g", 1, "hit")]
+    with pytest.raises(ToolError) as caught:
+        await HostSearch(root).grep(GrepQuery(look + "hit", path=str(extra)))
+    assert caught.value.code == "access_denied"
+
+
+async def test_counting_after_an_empty_answer_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, {".gitignore": b"*.log\n", "a.log": b"x", "b.txt": b"x"})
+    monkeypatch.setattr("toolkit_core.host.grep.SEARCH_COUNT_SECONDS", 0.0)
+    found = await HostSearch(tmp_path).grep(GrepQuery("absent"))
+    assert not found.incomplete
+    assert found.counts_incomplete

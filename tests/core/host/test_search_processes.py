@@ -32,8 +32,11 @@ def children() -> set[int]:
     """Direct children of this process, zombies too."""
     found: set[int] = set()
     for task in os.listdir("/proc/self/task"):
-        with open(f"/proc/self/task/{task}/children", encoding="ascii") as listing:
-            found |= {int(word) for word in listing.read().split()}
+        try:
+            with open(f"/proc/self/task/{task}/children", encoding="ascii") as listing:
+                found |= {int(word) for word in listing.read().split()}
+        except FileNotFoundError:  # the thread ended meanwhile
+            continue
     return found
 
 
