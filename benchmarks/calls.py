@@ -57,3 +57,7 @@ async def calls() -> None:
                 await call()
             rounds.append((time.perf_counter() - start) / CALLS)
         print(f"{name:<55} {1e6 * median(rounds):8.0f} us a call")
+
+
+if __name__ == "__main__":
+    main()
