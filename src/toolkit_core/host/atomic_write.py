@@ -123,7 +123,7 @@ def _claim_name(folder: int, name: str) -> None:
 
 def _replace(target: Target, old: Old, new: Temporary) -> None:
     folder = target.folder.descriptor
-    if not (_holds(folder, target.name, old) and old.unchanged(False)):
+    if not (holds(folder, target.name, old.status) and old.unchanged(False)):
         raise stale(target.shown)
     try:
         exchanged = exchange(folder, new.name, target.name)
@@ -132,7 +132,7 @@ def _replace(target: Target, old: Old, new: Temporary) -> None:
     if not exchanged:
         os.rename(new.name, target.name, src_dir_fd=folder, dst_dir_fd=folder)
         return
-    if not (_holds(folder, new.name, old) and old.unchanged(True)):
+    if not (holds(folder, new.name, old.status) and old.unchanged(True)):
         _put_back(folder, target.name, new)
         raise stale(target.shown)
 
@@ -149,9 +149,10 @@ def _put_back(folder: int, name: str, new: Temporary) -> None:
             return
 
 
-def _holds(folder: int, name: str, old: Old) -> bool:
+def holds(folder: int, name: str, status: os.stat_result) -> bool:
+    """Whether a name in an open folder holds the very file of that status."""
     try:
-        return os.path.samestat(os.stat(name, dir_fd=folder, follow_symlinks=False), old.status)
+        return os.path.samestat(os.stat(name, dir_fd=folder, follow_symlinks=False), status)
     except FileNotFoundError:
         return False
 

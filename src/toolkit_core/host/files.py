@@ -10,10 +10,11 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from toolkit_core.errors import ToolError
-from toolkit_core.host.atomic_write import Old, Target, put
+from toolkit_core.host.atomic_write import Old, Target, holds, put
 from toolkit_core.host.folders import Folder, Moved, make_folder, open_folder, sweep
 from toolkit_core.host.hop import Stop, in_thread
 from toolkit_core.host.judged import Judged, open_judged, refuse_special
+from toolkit_core.host.locking import lock_against_others
 from toolkit_core.host.open_file import HostOpenFile, file_stat
 from toolkit_core.host.os_errors import system_refused
 from toolkit_core.host.resolve import AnyPath, Outside, Roots
@@ -147,7 +148,7 @@ class HostFiles(Files):
         """Write a file whose folder is missing; the folder is made only once there is content."""
         content = produce(None)
         parent, name = os.path.split(resolved.real)
-        folder = make_folder(self._roots, parent)
+        folder = make_folder(self._roots, parent, sync=self._fsync)
         try:
             return self._put(folder, name, resolved, None, content, stop)
         except BaseException:
@@ -164,6 +165,8 @@ class HostFiles(Files):
         if old is None:
             return self._put(folder, name, resolved, None, produce(None), stop)
         try:
+            if not holds(folder.descriptor, name, old.status):
+                raise Moved  # replaced while its lock was waited for
             try:
                 content = produce(old)
             except OSError as e:
@@ -180,11 +183,17 @@ class HostFiles(Files):
             descriptor = os.open(name, flags, dir_fd=folder.descriptor)
             with Judged(descriptor, resolved, os.fstat(descriptor)) as judged:
                 self._refuse_other_than_file(judged)
-                return HostOpenFile(resolved, judged.reopen(_READ_FLAGS), stop, watch=True)
+                readable = judged.reopen(_READ_FLAGS)
         except FileNotFoundError:
             return None
         except OSError as e:
             raise system_refused(e, shown, "opened") from e
+        try:
+            lock_against_others(readable, stop)
+            return HostOpenFile(resolved, readable, stop, watch=True)
+        except BaseException:
+            os.close(readable)
+            raise
 
     def _refuse_other_than_file(self, judged: Judged) -> None:
         if judged.is_directory:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from toolkit_core.errors import ToolError
 from toolkit_core.host.judged import real_path_now
 from toolkit_core.host.os_errors import system_refused
+from toolkit_core.host.resolve import followed
 from toolkit_core.text import one_line_name
 
 if TYPE_CHECKING:
@@ -30,23 +31,43 @@ class Moved(Exception):  # noqa: N818 - a signal between the modules here, never
 
 @dataclass
 class Folder:
-    """An open folder, judged to lie at `real`. `made` are the folders that were made for it, outermost first."""
+    """An open folder, judged to lie at `real`.
+
+    Attributes:
+        descriptor: Of the folder.
+        real: Its real path.
+        top: The folder that the first missing one was made in; None where none was missing.
+        made: The names of those that were made below it, each in the one before.
+    """
 
     descriptor: int
     real: str
-    made: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    top: int | None = None
+    made: list[str] = field(default_factory=list[str])
 
     def close(self) -> None:
         """Close all descriptors."""
         os.close(self.descriptor)
-        for parent, _ in self.made:
-            os.close(parent)
+        if self.top is not None:
+            os.close(self.top)
 
     def unmake(self) -> None:
         """Remove the folders that were made, where they are empty still."""
-        for parent, name in reversed(self.made):
+        for depth in reversed(range(len(self.made))):
             with suppress(OSError):
-                os.rmdir(name, dir_fd=parent)
+                self._remove(depth)
+
+    def _remove(self, depth: int) -> None:
+        """Step down anew each time: one descriptor a level might be too many."""
+        parent = os.dup(self.top if self.top is not None else self.descriptor)
+        try:
+            for name in self.made[:depth]:
+                below = os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+                os.close(parent)
+                parent = below
+            os.rmdir(self.made[depth], dir_fd=parent)
+        finally:
+            os.close(parent)
 
     def judge(self, roots: Roots, shown: str) -> None:
         """Look once more where it lies, since the first look it may have been moved.
@@ -64,10 +85,9 @@ class Folder:
         raise Moved
 
     def sync(self) -> None:
-        """Make names in it last (fsync(2) of the folder, and of those above that were made for it)."""
-        for descriptor in (self.descriptor, *(parent for parent, _ in self.made)):
-            with suppress(OSError):  # some filesystems refuse fsync on folders; the names are then theirs to keep
-                os.fsync(descriptor)
+        """Make the names in it last."""
+        with suppress(OSError):  # some filesystems refuse fsync on folders; the names are then theirs to keep
+            os.fsync(self.descriptor)
 
 
 def open_folder(roots: Roots, real: str) -> Folder | None:
@@ -82,7 +102,7 @@ def open_folder(roots: Roots, real: str) -> Folder | None:
     except FileNotFoundError:
         return None
     except OSError as e:
-        if os.path.realpath(real) != real:
+        if followed(real) != real:
             raise Moved from e
         shown = one_line_name(roots.subject(real))
         if e.errno == errno.ENOTDIR:
@@ -106,7 +126,7 @@ def _opened(real: str) -> int:
         return os.open(real, _FOLDER_FLAGS | getattr(os, "O_PATH", 0))
 
 
-def make_folder(roots: Roots, real: str) -> Folder:
+def make_folder(roots: Roots, real: str, *, sync: bool) -> Folder:
     """Open a folder, missing ones made.
 
     Raises:
@@ -122,7 +142,7 @@ def make_folder(roots: Roots, real: str) -> Folder:
         missing.append(name)
     try:
         for name in reversed(missing):
-            _descend(found, name)
+            _descend(found, name, sync=sync)
     except OSError as e:
         found.unmake()
         found.close()
@@ -130,17 +150,18 @@ def make_folder(roots: Roots, real: str) -> Folder:
     return found
 
 
-def _descend(folder: Folder, name: str) -> None:
+def _descend(folder: Folder, name: str, *, sync: bool) -> None:
     try:
         os.mkdir(name, dir_fd=folder.descriptor)
-        made = True
     except FileExistsError:
-        made = False
-    below = os.open(name, _FOLDER_FLAGS, dir_fd=folder.descriptor)
-    if made:
-        folder.made.append((folder.descriptor, name))
+        pass  # somebody else made it just now
     else:
-        os.close(folder.descriptor)
+        folder.top = os.dup(folder.descriptor) if folder.top is None else folder.top
+        folder.made.append(name)
+        if sync:
+            folder.sync()
+    below = os.open(name, _FOLDER_FLAGS, dir_fd=folder.descriptor)
+    os.close(folder.descriptor)
     folder.descriptor, folder.real = below, os.path.join(folder.real, name)
 
 

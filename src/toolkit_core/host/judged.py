@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from toolkit_core.errors import ToolError
 from toolkit_core.host.os_errors import system_refused
+from toolkit_core.host.resolve import followed
 from toolkit_core.limits import OPEN_ATTEMPTS
 from toolkit_core.text import one_line_name
 
@@ -138,7 +139,7 @@ def real_path_now(descriptor: int, expected: str) -> str | None:
     if real is not None and real == expected and not real.endswith(_DELETED):
         return real
     # No /proc, or a name that ends like the mark of a deleted file: the name must hold the very same inode.
-    candidate = os.path.realpath(expected) if real is None else real
+    candidate = followed(expected) if real is None else real
     try:
         same = os.path.samestat(os.lstat(candidate), os.fstat(descriptor))
     except OSError:

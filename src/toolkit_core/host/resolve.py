@@ -87,7 +87,7 @@ class Roots:
         check_path(path)
         absolute = os.path.join(self.root, path)
         check_path(absolute)
-        return self.resolved(_follow(absolute), absolute=absolute)
+        return self.resolved(followed(absolute), absolute=absolute)
 
     def resolved(self, real: str, *, absolute: str | None = None) -> Resolved:
         """The verdict on a path that is real already, such as a descriptor's."""
@@ -175,7 +175,7 @@ def _is_home(path: str) -> bool:
     return path == "~" or path.startswith("~/")
 
 
-def _follow(absolute: str) -> str:
+def followed(absolute: str) -> str:
     """The real path, links followed one by one; at the hop limit the link itself, which then fails to open."""
     waiting = _parts(absolute)
     real, hops = "/", 0

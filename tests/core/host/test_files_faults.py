@@ -295,6 +295,55 @@ async def test_the_temporary_of_a_write_that_goes_on_elsewhere_is_left_alone(wor
     assert names(workspace) == {"a.txt", theirs.name}
 
 
+INCREMENTER = """
+files = HostFiles(root, fsync=False)
+async def main():
+    landed = 0
+    while landed < 40:
+        try:
+            await files.replace("n", lambda old: str(int(old.read_at(0, 20)) + 1 if old else 1).encode())
+            landed += 1
+        except ToolError as e:
+            assert e.code == "stale_file", e
+asyncio.run(main())
+"""
+
+
+def test_increments_of_several_processes_all_land(workspace: Path) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", PRELUDE + INCREMENTER, os.fspath(workspace)]) for _ in range(4)]
+    assert [writer.wait(60) for writer in writers] == [0] * 4
+    assert (workspace / "n").read_text() == "160"
+    assert names(workspace) == {"n"}
+
+
+async def test_a_lock_that_somebody_keeps_delays_a_write_and_does_not_stop_it(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit_core.host.locking.FILE_LOCK_SECONDS", 0.1)
+    (workspace / "a.txt").write_text("old")
+    with (workspace / "a.txt").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        await HostFiles(workspace).replace("a.txt", lambda _old: b"new")
+    assert (workspace / "a.txt").read_text() == "new"
+
+
+def test_folders_may_be_as_deep_as_a_path_is_long(workspace: Path) -> None:
+    out = child(
+        """
+        path = "d/" * 1500 + "a.txt"
+        print(write(path, b"deep", fsync=False).created)
+        files = HostFiles(root)
+        print(asyncio.run(files.read(path, lambda file: file.read_at(0, 9))))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        print(write("e/" * 200 + "a.txt", b"x").code)
+        """,
+        workspace,
+    )
+    assert out.split() == ["True", "b'deep'", "io_error"]
+    assert names(workspace) == {"d"}
+    subprocess.run(["rm", "-rf", workspace / "d"], check=True)  # too deep for shutil.rmtree
+
+
 def test_two_processes_that_write_one_file_end_with_one_of_their_contents(workspace: Path) -> None:
     program = PRELUDE + (
         "for _ in range(60):\n    w = write('a.txt', sys.argv[2].encode() * 50_000, fsync=False)\n"

@@ -101,10 +101,10 @@ async def test_control_checking_the_name_first_reads_the_secret(workspace: Path,
 async def test_nothing_from_outside_is_read_or_changed(workspace: Path, outside: Path, kind: str) -> None:
     files = HostFiles(workspace, fsync=False)
     read, write, edit = read_file_tool(files), write_file_tool(files), edit_file_tool(files)
-    path, codes = PATHS[kind], Counter[str]()
+    path, codes = PATHS[kind], Counter[str]()  # a busy machine gets more time, until the test's own limit
     until = time.monotonic() + SECONDS / 3
     with swapping(workspace, outside, kind):
-        while time.monotonic() < until:
+        while time.monotonic() < until or codes["ok"] <= 5:
             results = await asyncio.gather(
                 read(path=path),
                 edit(path=path, edits=[{"old_text": "inside", "new_text": "inside"[::-1]}]),
@@ -115,7 +115,6 @@ async def test_nothing_from_outside_is_read_or_changed(workspace: Path, outside:
             for result in results:
                 assert SECRET not in result.to_json()
                 codes[result.error.code if result.error else "ok"] += 1
-    assert codes["ok"] > 5
     assert set(codes) <= {"ok", "access_denied", "not_found", "stale_file", "io_error", "no_match", "not_a_file"}
     assert {path.name: path.read_text() for path in outside.iterdir() if path.name != "new.txt"} == {
         "secret.txt": SECRET,
@@ -157,7 +156,7 @@ async def test_what_another_process_wrote_is_never_overwritten_unseen(workspace:
         return (b"" if old is None else old.read_at(0, 100_000)) + b"ours\n"
 
     try:
-        while time.monotonic() < until:
+        while time.monotonic() < until or landed + stale <= 10:
             before = theirs((workspace / "log").read_text()) if (workspace / "log").exists() else 0
             try:
                 await files.replace("log", add)
@@ -171,7 +170,6 @@ async def test_what_another_process_wrote_is_never_overwritten_unseen(workspace:
         other.kill()
         other.wait()
         other.stdout.close()
-    assert landed + stale > 10
     assert not [name for name in os.listdir(workspace) if name.startswith(".toolkit")]
 
 
