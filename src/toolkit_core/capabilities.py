@@ -191,14 +191,21 @@ def _options(how: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", how) if isinstance(how, Mapping) else dict[str, Any]()
 
 
-def _check(config: Mapping[str, Any]) -> None:
+def _check(config: object) -> None:
     import jsonschema
 
     validator = jsonschema.Draft202012Validator(deepcopy(TOOLS_SCHEMA))
-    problems = problems_of_jsonschema(cast("Any", validator).iter_errors(config))
+    problems = problems_of_jsonschema(cast("Any", validator).iter_errors(_plain(config)))
     if problems:
         said = "; ".join(f"{path or 'the configuration'} {what}" for path, what in problems)
         raise ValueError(f"the tools cannot be configured so: {said}; see TOOLS_SCHEMA for what there is")
+
+
+def _plain(value: object) -> object:
+    """Any mapping as the dict that jsonschema takes for an object."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _plain(item) for key, item in cast("Mapping[Any, object]", value).items()}
 
 
 def _providers(search: Mapping[str, Any]) -> list[WebSearchProvider]:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from toolkit_core.errors import ToolError
-from toolkit_core.limits import CATALOG_SESSIONS
+from toolkit_core.limits import CATALOG_SESSIONS, NAMES_SHOWN, NAMES_SHOWN_CHARS
 from toolkit_core.ports.catalog import ToolSummary
 
 if TYPE_CHECKING:
@@ -54,8 +54,10 @@ class ToolCatalog:
         """
         unknown = [name for name in names if name not in self._tools]
         if unknown:
+            named = ", ".join(repr(name[:NAMES_SHOWN_CHARS]) for name in unknown[:NAMES_SHOWN])
+            more = f" and {len(unknown) - NAMES_SHOWN} more" if len(unknown) > NAMES_SHOWN else ""
             raise ToolError(
-                f"no tool is called {', '.join(map(repr, unknown))}; nothing was loaded",
+                f"no tool is called {named}{more}; nothing was loaded",
                 code="not_found",
                 hint="Search with query to see what there is.",
             )

@@ -46,7 +46,8 @@ class CallSpan:
         """Say how the call ended."""
         if result.error is not None:
             self.span.set_attribute("error.type", result.error.code)
-            self.span.set_status(tracing().StatusCode.ERROR, result.error.message)
+            told = result.error.message if self.context.trace_content else result.error.code
+            self.span.set_status(tracing().StatusCode.ERROR, told)
         if self.context.trace_content:
             self.span.set_attribute("gen_ai.tool.call.result", result.text)
 

@@ -60,12 +60,12 @@ def control_flow(result: ToolResult[Any]) -> BaseException | None:
     return cause if isinstance(cause, GraphBubbleUp) else None
 
 
-async def note_shown(result: ToolResult[Any], window: Window | None, ledger: Ledger | None) -> None:
+async def note_shown(result: ToolResult[Any], window: Window | None, ledger: Ledger | None, *, recall: bool) -> None:
     """Let a ledger that keeps it know what the model read, where that is not the whole."""
     if result.entry_id is None or not isinstance(ledger, SupportsShown):
         return
     whole = result.text
-    text = windowed(whole, window, result.entry_id)
+    text = windowed(whole, window, result.entry_id if recall else None)
     if text == whole:
         return
     try:

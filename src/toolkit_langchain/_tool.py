@@ -133,7 +133,7 @@ class ToolkitTool(BaseTool):
         if (pause := control_flow(result)) is not None:
             raise pause
         result = presentable(result, self.name)
-        await note_shown(result, around.window, context.ledger or core.surroundings.ledger)
+        await note_shown(result, around.window, context.ledger or core.surroundings.ledger, recall=around.recall)
         return self._output(result, around, call.id)
 
     async def _held(self, call: _Call, config: RunnableConfig) -> tuple[ToolResult[Any] | None, str | None]:

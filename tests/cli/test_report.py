@@ -88,6 +88,18 @@ def test_a_page_that_cannot_be_written_leaves_nothing_and_an_older_one_as_it_was
     assert not list(tmp_path.glob(".report-*"))
 
 
+def test_a_link_is_followed_and_a_pipe_is_written_to(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.html").symlink_to("real/page.html")
+    assert main(["report", str(path), "-o", str(tmp_path / "link.html")]) == 0
+    assert (tmp_path / "link.html").is_symlink()
+    assert len(rows(drawn(tmp_path / "real" / "page.html"))) == 3
+    argv = [sys.executable, "-m", "toolkit_core.cli", "report", str(path), "-o", "/dev/stdout"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    assert len(rows(Parsed(done.stdout))) == 3
+    assert done.stderr == "/dev/stdout: 3 calls\n"
+
+
 def test_a_full_disk_leaves_the_older_page(path: Path, tmp_path: Path) -> None:
     older = tmp_path / "page.html"
     older.write_text("older")

@@ -8,7 +8,9 @@ import os
 import re
 import socket
 import subprocess
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -22,6 +24,7 @@ from toolkit_core import (
     Tool,
     ToolContext,
     ToolSet,
+    capabilities,
     default_tools,
     duckduckgo,
     files,
@@ -260,10 +263,34 @@ def test_there_is_memory_only_with_a_folder_and_search_only_with_a_provider(work
     assert off[-1].tools.names == ("web_fetch",)
 
 
+def test_any_mapping_configures_and_providers_are_asked_in_its_order(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def provider(name: str, key: str) -> Any:
+        asked.append(f"{name} {key}")
+        return duckduckgo()
+
+    for name in ("brave", "tavily", "searxng"):
+        monkeypatch.setattr(capabilities, name, partial(provider, name))
+    search = {"tavily": {"api_key": "a"}, "searxng": {"url": "https://s.example"}, "brave": {"api_key": "b"}}
+    config = MappingProxyType({"web": MappingProxyType({"search": MappingProxyType(search)}), "shell": False})
+    assert [c.id for c in standard_capabilities(config, cwd=workspace)] == ["files", "web"]
+    assert asked == ["tavily a", "searxng https://s.example", "brave b"]
+
+
 @pytest.mark.parametrize(
     "config",
     [
         {"file": True},
+        {"web": None},
+        {"web": {"search": None}},
+        {"web": {"search": {"tavily": {"api_key": None}}}},
+        {"web": {"search": {"tavily": {"api_key": "k", "extra": 1}}}},
+        {"shell": 0},
+        {1: True},
+        MappingProxyType({"shel": True}),
         {"files": None},
         {"files": "yes"},
         {"files": {"require_read": "yes"}},

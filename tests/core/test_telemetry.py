@@ -35,7 +35,7 @@ def spans() -> InMemorySpanExporter:
 async def work(path: str, ctx: ToolContext) -> Any:
     """Work."""
     if path == "bad":
-        raise ToolError("no", code="not_found")
+        raise ToolError(f"there is no {path}", code="not_found")
     return ctx.traceparent
 
 
@@ -58,6 +58,7 @@ async def test_an_error_sets_the_status_and_the_code(spans: InMemorySpanExporter
     assert span.attributes is not None
     assert span.attributes["error.type"] == "not_found"
     assert not span.status.is_ok
+    assert span.status.description == "not_found"
 
 
 async def test_content_comes_where_it_was_asked_for(spans: InMemorySpanExporter) -> None:
@@ -66,6 +67,12 @@ async def test_content_comes_where_it_was_asked_for(spans: InMemorySpanExporter)
     refused, fine = spans.get_finished_spans()
     assert "ud800" in str((refused.attributes or {})["gen_ai.tool.call.arguments"])
     assert (fine.attributes or {})["gen_ai.tool.call.arguments"] == '{"path": "a"}'
+
+
+async def test_an_errors_message_is_content(spans: InMemorySpanExporter) -> None:
+    await work.call({"path": "bad"}, ToolContext(trace_content=True))
+    [span] = spans.get_finished_spans()
+    assert span.status.description == "there is no bad"
 
 
 async def test_child_processes_get_the_span_as_their_parent_and_a_callers_trace_goes_on(

@@ -51,7 +51,11 @@ def run(options: argparse.Namespace) -> int:
     except OSError as e:
         complain(f"toolkit report: {target} cannot be written: {e.strerror or e}")
         return 1
-    say(f"{target}: {count:,} calls, {target.stat().st_size:,} bytes")
+    told = f"{target}: {count:,} calls"
+    if _is_stream(target):
+        complain(told)
+    else:
+        say(f"{told}, {target.stat().st_size:,} bytes")
     return 0
 
 
@@ -66,8 +70,18 @@ def _plain(call: RecordedCall) -> dict[str, Any]:
     return {**vars(call.entry), **about}
 
 
+def _is_stream(target: Path) -> bool:
+    """A device or a pipe, which cannot be replaced."""
+    return target.exists() and not target.is_file() and not target.is_dir()
+
+
 def _write(target: Path, pieces: Iterator[str]) -> None:
     """Through a file beside it, so that a failure leaves an older page as it was; only its owner may read it."""
+    if _is_stream(target):
+        with target.open("w", encoding="utf-8", newline="") as stream:
+            stream.writelines(pieces)
+        return
+    target = Path(os.path.realpath(target))
     descriptor, name = tempfile.mkstemp(prefix=".report-", suffix=".html", dir=target.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as page:

@@ -4,7 +4,7 @@ const IDLE_SHARE = 0.05; // an idle time longer than this part of the busy time 
 const IDLE_DRAWN = 0.02;
 const LEAST_SECONDS = 0.001;
 const AXIS = 18;
-const STEPS = [1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400];
+const STEPS = [1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400, 604800, 2592000];
 
 const timeScroll = byId("time-scroll");
 const canvas = byId("time-canvas");
@@ -125,8 +125,8 @@ function drawAxis(ink, view) {
     ink.fillRect(to + 1, AXIS, Math.max(1, until - to - 2), view.height - AXIS);
   }
   const perSecond = view.span / time.total;
-  const step = STEPS.find((one) => one * perSecond > 100) || 86400 * 7;
-  for (const { from, to } of stretches) {
+  const step = STEPS.find((one) => one * perSecond > 100);
+  for (const { from, to } of step === undefined ? [] : stretches) {
     const last = Math.min(to, view.width);
     for (let number = Math.max(1, Math.floor(-from / perSecond / step)); from + number * step * perSecond < last; number += 1) {
       marks.push({ x: from + number * step * perSecond, text: `+${seconds(number * step).replace(/\.0+ /, " ")}` });

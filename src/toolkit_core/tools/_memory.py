@@ -11,6 +11,7 @@ from toolkit_core.effects import Claims, Effects
 from toolkit_core.errors import ToolError
 from toolkit_core.factories import Arguments, port_tool
 from toolkit_core.limits import MEMORY_FILE_BYTES, MEMORY_HEAD_LINES
+from toolkit_core.output_window import bounded
 from toolkit_core.result import ToolResult
 from toolkit_core.text import decoded, one_line_name, shown_text
 from toolkit_core.tools._memory_file import read_whole
@@ -128,7 +129,7 @@ def memory_write_tool(
 
 
 async def memory_instructions(files: Files) -> str:
-    """The rule of memory and the first 200 lines of its index, as they are now."""
+    """The rule of memory and the first 200 lines of its index, within the output window, as they are now."""
     rule = (
         "You have a memory: a folder of plain text files that outlives this conversation. "
         f"{MEMORY_INDEX} is its index. Keep there what will matter later, one line a fact; details go into files of "
@@ -144,7 +145,7 @@ async def memory_instructions(files: Files) -> str:
     lines = text.splitlines()
     more = len(lines) - MEMORY_HEAD_LINES
     tail = [f"[{more} more lines]"] if more > 0 else []
-    return "\n".join([rule, "", f"{MEMORY_INDEX}:", *lines[:MEMORY_HEAD_LINES], *tail])
+    return "\n".join([rule, "", f"{MEMORY_INDEX}:", bounded("\n".join(lines[:MEMORY_HEAD_LINES])), *tail])
 
 
 def _consume(file: OpenFile) -> tuple[str, MemoryReadData]:

@@ -306,3 +306,31 @@ async def test_an_empty_ledger_and_broken_calls_are_drawn(page: Page, tmp_path: 
     await load(page, tmp_path, {}, {"result": {"content": [None], "data": [[["x"]]]}}, {"result": 5, "dropped": True})
     for _ in range(3):
         await page.press("Enter", "Escape", "ArrowDown")
+
+
+async def test_clocks_that_went_wrong_freeze_nothing(page: Page, tmp_path: Path) -> None:
+    moments = [(0.0, 0.0), (1e300, 0.0), (-1e18, 5.0), (1.8e9, 1e300), (1.8e9, 0.0), (1.8e9 + 1e-7, 1e-12)]
+    calls = [call(f"e{n}", started_at=began, duration_seconds=took) for n, (began, took) in enumerate(moments)]
+    await load(page, tmp_path, *calls)
+    for button in ("zoom-in", "zoom-in", "zoom-out", "zoom-all"):
+        await page.value(f"document.getElementById('{button}').click()")
+        await page.settled()
+    assert len(await names(page)) == len(moments)
+
+
+async def test_five_thousand_sessions_and_tools_of_five_thousand_names_are_drawn(page: Page, tmp_path: Path) -> None:
+    calls = [call(f"e{i}", tool=f"t{i}", session_id=f"s{i}", started_at=1.8e9 + i * 100) for i in range(5_000)]
+    start = time.perf_counter()
+    await load(page, tmp_path, *calls)
+    await page.press("End", "Enter")
+    assert "t4999" in await shown(page)
+    assert time.perf_counter() - start < 30
+
+
+async def test_a_ring_and_a_chain_of_parents_are_walked(page: Page, tmp_path: Path) -> None:
+    ring = [call("a", parent_id="b"), call("b", parent_id="a"), call("c", parent_id="c"), call("a", parent_id="a")]
+    chain = [call(f"n{i}", parent_id=f"n{i - 1}", started_at=2e9 + i) for i in range(3_000)]
+    await load(page, tmp_path, *ring, *chain)
+    assert "3,004 calls" in await page.value("document.getElementById('about').textContent")
+    await page.press("Enter", "Escape", "End", "Enter", "Escape", "ArrowLeft", "Enter")
+    assert "n2998" in await shown(page)

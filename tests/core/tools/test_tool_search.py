@@ -102,6 +102,14 @@ async def test_an_unknown_name_is_an_error_and_nothing_is_loaded() -> None:
     assert catalog.loaded("s") == frozenset()
 
 
+async def test_a_thousand_unknown_names_are_not_repeated_to_the_model() -> None:
+    run, _ = search()
+    result = await run(names=[f"{'nope' * 1000}{i}" for i in range(1000)])
+    assert result.error.code == "not_found"
+    assert "and 990 more" in result.text
+    assert len(result.text) < 2_000
+
+
 async def test_an_empty_match_is_an_answer_and_neither_argument_is_not() -> None:
     run, _ = search(unavailable=("github",))
     nothing = await run(query="blockchain")

@@ -35,6 +35,7 @@ class Database:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
+        self._file: tuple[int, int] | None = None
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a worker thread, within one transaction.
@@ -69,7 +70,10 @@ class Database:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._pid == os.getpid():
-            return self._connection
+            if self._is_in_place():
+                return self._connection
+            self._connection.close()  # what is written to a file that was removed or replaced is lost
+            self._connection = None
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         # A connection must not cross a fork; the child opens its own and leaves the parent's alone.
         connection = sqlite3.connect(
@@ -80,8 +84,18 @@ class Database:
         except BaseException:
             connection.close()
             raise
-        self._connection, self._pid = connection, os.getpid()
+        self._connection, self._pid, self._file = connection, os.getpid(), self._identity()
         return connection
+
+    def _is_in_place(self) -> bool:
+        return self._identity() == self._file
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         self._version(connection)  # before anything is set: somebody else's file is left as it is

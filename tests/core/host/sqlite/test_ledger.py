@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -199,6 +200,54 @@ def test_a_full_disk_fails_no_call(path: Path) -> None:
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=60)
     assert len(list(SQLiteLedger(path).calls())) == 1
+
+
+async def test_a_ledger_in_a_folder_that_cannot_be_written_fails_no_call() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders keep other users out
+        Path(folder).chmod(0o555)
+        code = f"""
+            import asyncio, os
+            from toolkit_core import ToolContext, function_tool
+            from toolkit_core.host.sqlite import SQLiteLedger
+
+            @function_tool
+            async def speak(text: str) -> str:
+                "Speak."
+                return text
+
+            async def main():
+                await asyncio.to_thread(int)  # another user may not be able to import the standard library
+                if os.geteuid() == 0:
+                    os.setgid(65534)
+                    os.setuid(65534)
+                ledger = SQLiteLedger({folder + "/deep/l"!r})
+                for _ in range(3):
+                    result = await speak.call({{"text": "x"}}, ToolContext(ledger=ledger))
+                    assert result.text == "x"
+                    assert result.entry_id is None
+                assert ledger.failures == 3, ledger.failures
+
+            asyncio.run(main())
+        """
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("no longer recorded") == 1
+        assert os.listdir(folder) == []
+        Path(folder).chmod(0o755)
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+async def test_what_is_acknowledged_after_the_file_was_taken_away_is_in_the_new_file(path: Path, how: str) -> None:
+    ledger = SQLiteLedger(path)
+    await speak.call({"text": "before"}, ToolContext(ledger=ledger))
+    for part in path.parent.iterdir():
+        part.rename(path.parent.parent / part.name)
+    if how == "replaced":
+        await SQLiteLedger(path).record(LedgerEntry("other", "s", "", "t", {}, "ok", None, 0.0, 0.0))
+    result = await speak.call({"text": "after"}, ToolContext(ledger=ledger))
+    assert result.entry_id in [call.entry.entry_id for call in SQLiteLedger(path).calls()]
 
 
 async def test_many_threads_and_loops_write_one_ledger(path: Path) -> None:
