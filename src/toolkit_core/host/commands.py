@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import math
 import os
 import stat
 import time
@@ -14,19 +13,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolkit_core.cleanup import finish
+from toolkit_core.command_checks import check_command, checked_timeout
 from toolkit_core.errors import ToolError
 from toolkit_core.host.environment import CommandEnvironment, EnvironmentChoice
 from toolkit_core.host.execution import Execution, OnOutput, execute, readable_copies
 from toolkit_core.host.resolve import AnyPath, Roots
 from toolkit_core.host.scratch import Scratch
-from toolkit_core.host.shells import check_command, find_shell, shell_argv
+from toolkit_core.host.shells import find_shell, shell_argv
 from toolkit_core.host.supervised import Spec, StartError, Supervised, SupervisorLostError
 from toolkit_core.host.supervisor import shared
 from toolkit_core.limits import (
     CLEANUP_SECONDS,
     COMMAND_GRACE_SECONDS,
     COMMAND_OUTPUT_MAX_BYTES,
-    COMMAND_TIMEOUT_MAX_SECONDS,
     COMMAND_TIMEOUT_SECONDS,
 )
 from toolkit_core.ports.commands import CommandResult
@@ -227,21 +226,6 @@ def scratch_folder(stack: ExitStack, scratch: Scratch, session: str) -> str:
     except OSError as e:
         message = f"The command's scratch folder cannot be made: {e.strerror or e}."
         raise ToolError(message, code="io_error", hint="Set TMPDIR of this program to a folder with space.") from e
-
-
-def checked_timeout(seconds: float) -> tuple[float, str]:
-    """The timeout that holds, and a note where it is not the one asked for.
-
-    Raises:
-        ToolError: `invalid_arguments`: not a positive number.
-    """
-    if math.isnan(seconds) or seconds <= 0:
-        message = f"timeout_seconds is {seconds}; it must be more than 0."
-        raise ToolError(message, code="invalid_arguments", hint=f"At most {COMMAND_TIMEOUT_MAX_SECONDS:g}.")
-    if seconds > COMMAND_TIMEOUT_MAX_SECONDS:
-        limit = COMMAND_TIMEOUT_MAX_SECONDS
-        return limit, f"timeout_seconds was clamped from {seconds:g} to {limit:g}"
-    return float(seconds), ""
 
 
 def working_folder(roots: Roots, cwd: str) -> str:

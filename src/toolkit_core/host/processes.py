@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from toolkit_core.cleanup import finish
+from toolkit_core.command_checks import check_command
 from toolkit_core.errors import ToolError
 from toolkit_core.host.background import BackgroundProcess, Streams
 from toolkit_core.host.commands import clean_up_quietly, not_started, scratch_folder, working_folder
@@ -20,7 +21,7 @@ from toolkit_core.host.launch import start
 from toolkit_core.host.loop_thread import LoopThread
 from toolkit_core.host.resolve import AnyPath, Roots
 from toolkit_core.host.scratch import Scratch
-from toolkit_core.host.shells import check_command, find_shell, shell_argv
+from toolkit_core.host.shells import find_shell, shell_argv
 from toolkit_core.host.supervised import Spec, StartError, Supervised, SupervisorLostError
 from toolkit_core.host.supervisor import shared
 from toolkit_core.limits import (
@@ -96,18 +97,31 @@ class HostProcesses:
         argv = shell_argv(*find_shell(), command)
         trace = traceparent if self._wrap is None else None
 
+        begun: list[BackgroundProcess] = []
+
         async def begin() -> ProcessState:
             self._make_room(session)
             self._starting[session] = self._starting.get(session, 0) + 1
             try:
                 process = await self._start(Invocation(argv, folder, {}), command, trace, session, pty=pty)
+                begun.append(process)
             finally:
                 self._starting[session] -= 1
             await process.wait_for_news(PROCESS_SETTLE_SECONDS)
             return process.state()
 
+        async def end() -> None:
+            for process in begun:
+                process.kill()
+                await process.gone()
+                self._processes.pop(process.process_id, None)
+
         shared.use(self)
-        return await self._thread.run(begin())
+        try:
+            return await self._thread.run(begin())
+        except asyncio.CancelledError:  # nobody knows its id
+            await finish(self._thread.run(end()))
+            raise
 
     async def read(self, process_id: str, *, wait_seconds: float = 0.0, session: str = "default") -> ProcessState:
         """New output, waiting up to `wait_seconds` for some or for the end."""

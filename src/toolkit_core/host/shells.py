@@ -9,8 +9,6 @@ from functools import cache
 from typing import Final
 
 from toolkit_core.errors import ToolError
-from toolkit_core.limits import COMMAND_MAX_BYTES
-from toolkit_core.text import first_surrogate
 
 _POSIX_SHELLS: Final = ("bash", "sh")
 _WINDOWS_SHELLS: Final = ("pwsh", "powershell")
@@ -37,27 +35,3 @@ def shell_argv(name: str, path: str, command: str) -> tuple[str, ...]:
     if name == "powershell":
         return (path, "-NoProfile", "-NonInteractive", "-Command", command)
     return (path, "-c", command)
-
-
-def check_command(command: str) -> None:
-    """Refuse what no shell can be given.
-
-    Raises:
-        ToolError: `invalid_arguments`: empty, NUL, a lone surrogate, longer than one argument may be.
-    """
-    if not command.strip():
-        raise ToolError("The command is empty.", code="invalid_arguments", hint="Give a command to run.")
-    if "\0" in command:
-        message = f"The command has a NUL character at index {command.index(chr(0))}; no argument can hold one."
-        raise ToolError(message, code="invalid_arguments", hint="Write it as \\0 and let printf make it.")
-    place = first_surrogate(command)
-    if place is not None:
-        message = f"The command has a lone surrogate U+{ord(command[place]):04X} at index {place}."
-        raise ToolError(message, code="invalid_arguments", hint="It stands for no character; leave it out.")
-    size = len(command.encode())
-    if size > COMMAND_MAX_BYTES:
-        raise ToolError(
-            f"The command is {size:,} bytes long; the system takes at most {COMMAND_MAX_BYTES:,}.",
-            code="invalid_arguments",
-            hint="Write the script or its data to a file, then run that.",
-        )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from toolkit_core.ports.commands import CommandResult, StreamName
     from toolkit_core.ports.files import Entry
-    from toolkit_core.ports.search import GlobFound, GlobQuery, GrepFound, GrepQuery
+    from toolkit_core.ports.processes import Processes
+    from toolkit_core.ports.search import Search
 
 Filesystem = Literal["shared", "separate"]
 
@@ -36,15 +37,24 @@ class SandboxClient(Protocol):
         environment: Mapping[str, str] | None = None,
         on_output: Callable[[StreamName, bytes], None] | None = None,
     ) -> CommandResult:
-        """Run a command to its end. A missing exit status is an error, never 0."""
+        """Run a command to its end in a shell, its standard input empty.
+
+        `cwd` is an absolute folder of the plane, or relative to where the plane starts commands. At the timeout
+        the command is ended and the result says `timed_out`, or its note says that it may still run. Cancelled,
+        the command is ended before the cancellation passes, as far as the plane can. A missing or impossible
+        exit status is an error, never 0.
+
+        Raises:
+            ToolError: `not_found` (cwd is gone), `unavailable` (the plane is gone), `invalid_arguments`.
+        """
         ...
 
     async def read_bytes(self, path: str) -> bytes:
-        """A whole file."""
+        """A whole file, exactly its bytes. Raises `not_found`, `is_a_directory`, `too_large`, `io_error`."""
         ...
 
     async def write_bytes(self, path: str, content: bytes) -> None:
-        """Replace a whole file, its folders made."""
+        """Write a whole file, its folders made. It need not be atomic: `ClientFiles` makes it so."""
         ...
 
 
@@ -79,12 +89,71 @@ class SupportsKill(Protocol):
 class SupportsSearch(Protocol):
     """Searching inside the plane."""
 
-    async def glob(self, query: GlobQuery) -> GlobFound:
-        """As `Search.glob`."""
+    def search(self, cwd: str) -> Search:
+        """A `Search` whose relative paths start at an absolute folder of the plane."""
         ...
 
-    async def grep(self, query: GrepQuery) -> GrepFound:
-        """As `Search.grep`."""
+
+@runtime_checkable
+class SupportsProcesses(Protocol):
+    """Commands that go on between calls, inside the plane."""
+
+    def processes(self, cwd: str) -> Processes:
+        """A `Processes` whose relative folders start at an absolute folder of the plane."""
+        ...
+
+
+PathKind = Literal["file", "directory", "other", "missing"]
+
+
+@dataclass(frozen=True)
+class PathStatus:
+    """What a path of the plane is, its links followed.
+
+    Attributes:
+        real: The path without links; of a missing one the nearest existing ancestor is real.
+        kind: What is there.
+        size_bytes: Of a file.
+        mode: Permission bits.
+        identity: Two equal ones that are not empty mean that nobody has touched the file in between, as far as
+            the plane can tell.
+        trouble: Why the path could not be looked at, in the system's words; "" where it could.
+        readable: Whether the plane's user may read it.
+    """
+
+    real: str
+    kind: PathKind
+    size_bytes: int = 0
+    mode: int = 0o644
+    identity: str = ""
+    trouble: str = ""
+    readable: bool = True
+
+
+@runtime_checkable
+class SupportsStat(Protocol):
+    """Looking at a path without a command; a client without it needs a POSIX shell."""
+
+    async def stat(self, path: str) -> PathStatus:
+        """What is at an absolute path."""
+        ...
+
+
+@runtime_checkable
+class SupportsReplace(Protocol):
+    """Replacing a file atomically without a command; a client without it needs a POSIX shell."""
+
+    async def replace_bytes(self, path: str, content: bytes, *, expected: PathStatus) -> PathStatus:
+        """Put a file in place of what `stat` has seen there. Raises `stale_file` where that has changed."""
+        ...
+
+
+@runtime_checkable
+class SupportsReadRange(Protocol):
+    """Reading a part of a file, so that a large one is never held whole."""
+
+    async def read_range(self, path: str, offset: int, size: int) -> bytes:
+        """At most `size` bytes from `offset`, fewer only at the end of the file."""
         ...
 
 
