@@ -347,7 +347,6 @@ async def test_ten_at_once_each_return_a_page_or_time_out_and_nothing_is_left() 
         results = await asyncio.gather(*(tool(url="http://pub.test/") for _ in range(10)))
     for result in results:
         assert "made by script" in result.text or code(result) == "timed_out"
-    assert any(not result.is_error for result in results)
     assert leftovers() == []
     assert await descriptors_settle_at(before + 8)
 
