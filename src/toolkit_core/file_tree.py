@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from posixpath import dirname
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolkit_core.ignore_rules import IgnoreRules, IgnoreScope, skipped_names, spells_out_ignored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from toolkit_core.glob_pattern import GlobPattern, Step
 
@@ -24,18 +23,32 @@ class Found(NamedTuple):
 
 @dataclass
 class FileTree:
-    """The files, and the folders that follow from them; "" is the root."""
+    """The files, and the folders that follow from them; "" is the root.
+
+    Attributes:
+        files: Path from the root -> content.
+        folders: Folders that may hold nothing.
+    """
 
     files: Mapping[str, bytes]
+    folders: Iterable[str] = ()
 
     def __post_init__(self) -> None:
         self._entries: dict[str, dict[str, bool]] = {"": {}}
+        for folder in self.folders:
+            self._add_folder(folder)
         for path in self.files:
-            is_folder = False
-            while path:
-                above, _, name = path.rpartition("/")
-                self._entries.setdefault(above, {})[name] = is_folder
-                path, is_folder = dirname(path), True
+            above, _, name = path.rpartition("/")
+            self._add_folder(above)
+            self._entries[above][name] = False
+
+    def _add_folder(self, path: str) -> None:
+        below = ""
+        while path not in self._entries:
+            self._entries[path] = {below: True} if below else {}
+            path, _, below = path.rpartition("/")
+        if below:
+            self._entries[path][below] = True
 
     def is_folder(self, path: str) -> bool:
         """Whether there is such a folder."""

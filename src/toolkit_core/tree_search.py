@@ -16,7 +16,7 @@ from toolkit_core.search_text import cut_line
 from toolkit_core.text import shown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 class InMemorySearch:
@@ -25,14 +25,15 @@ class InMemorySearch:
     Args:
         files: Path relative to the root -> content; `.gitignore` files count.
         root: The absolute path that the root pretends to have.
+        folders: Folders that may hold nothing.
 
     Example:
         >>> search = InMemorySearch({"src/a.py": b"import os"})
         >>> found = await search.grep(GrepQuery("import"))  # doctest: +SKIP
     """
 
-    def __init__(self, files: Mapping[str, bytes], *, root: str = "/workspace") -> None:
-        self._tree = FileTree(dict(files))
+    def __init__(self, files: Mapping[str, bytes], *, root: str = "/workspace", folders: Iterable[str] = ()) -> None:
+        self._tree = FileTree(dict(files), folders)
         self._root = root.rstrip("/")
 
     async def resolve(self, path: str) -> Resolved:
@@ -115,8 +116,17 @@ class InMemorySearch:
             raise ToolError(f"There is nothing at {path}.", code="not_found")
         return inner
 
+    def names_ignored(self, start: str, glob: str) -> bool:
+        """Whether the start lies in an ignored place or the file filter names one, so that nothing is ignored."""
+        if not self._tree.is_folder(start):
+            return False
+        return self._tree.scope(start)[1] or bool(glob and self._tree.names_ignored(start, self._filter(start, glob)))
+
+    def searched(self, start: str, glob: str, *, everything: bool) -> Iterator[tuple[str, bool]]:
+        """The files below a start (a path from the root) that a filter fits, and whether each is ignored."""
+        return self._searched(start, self._filter(start, glob) if glob else None, everything)
+
     def _searched(self, start: str, files: GlobPattern | None, everything: bool) -> Iterator[tuple[str, bool]]:
-        """The files that the filter fits, and whether each is ignored."""
         if not self._tree.is_folder(start):
             if files is None or files.matches(start.rpartition("/")[2]) or files.matches(start):
                 yield start, False

@@ -35,6 +35,8 @@ _PROGRAM: Final = os.path.join(os.path.dirname(supervision.__file__), "superviso
 _STEPS: Final[dict[int, Step]] = {supervision.CHDIR: "chdir", supervision.EXEC: "exec"}
 _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH")
 _RETRY_SECONDS: Final = 0.005
+_READ_BYTES: Final = 4096
+_Record = tuple[bytes, int, int, int, int]
 
 
 def supported() -> bool:
@@ -262,16 +264,18 @@ class KeptCommand:
     def __init__(self, link: _Link, channel: socket.socket, spec: Spec) -> None:
         channel.setblocking(False)
         self._link, self._channel, self._spec = link, channel, spec
-        self._received = b""
+        self._received, self._ended = b"", False
+        self._news = asyncio.Event()
         self._keeper = 0
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(channel, self._receive)
 
     async def begin(self) -> None:
         """Send the request and wait until a keeper has taken it."""
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(COMMAND_START_SECONDS):
                 with contextlib.suppress(ConnectionError):
-                    await loop.sock_sendall(self._channel, _request(self._spec).encode())
+                    await self._loop.sock_sendall(self._channel, _request(self._spec).encode())
                 record = await self._record()
                 if record is not None:
                     self._keeper = record[1]
@@ -296,12 +300,18 @@ class KeptCommand:
                 record = await self._record()
         except TimeoutError:
             self.force()
-            record = None
+            record = await self._last_record()
         if record is not None:
             _refuse_failed(record)
             return _ending(record)
         await self._settled()
         return Ending(lost="its keeper was killed")
+
+    async def _last_record(self) -> _Record | None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(COMMAND_END_MARGIN_SECONDS):
+                return await self._record()
+        return None
 
     def terminate(self) -> None:
         """TERM to its whole tree, after the grace KILL."""
@@ -312,7 +322,13 @@ class KeptCommand:
         self._say(supervision.KILL)
 
     def force(self) -> None:
-        """Kill its keeper; the supervisor then ends what that kept."""
+        """Kill its keeper; the supervisor then ends what that kept.
+
+        A keeper that has answered, or closed the channel, may be busy with another command already.
+        """
+        self._receive()
+        if self._received or self._ended:
+            return
         self._link.say(supervision.KEEPER.pack(supervision.KILL_KEEPER, self._keeper))
 
     async def abandon(self) -> None:
@@ -325,13 +341,16 @@ class KeptCommand:
                     self._keeper = record[1] if record[0] == supervision.TAKEN else self._keeper
         except TimeoutError:
             self.force()
+            await self._last_record()
             await self._settled()
         finally:
             self.close()
 
     def close(self) -> None:
         """Let go of it after its end."""
-        self._channel.close()
+        if self._channel.fileno() >= 0:
+            self._loop.remove_reader(self._channel)
+            self._channel.close()
 
     def _say(self, order: bytes) -> None:
         with contextlib.suppress(OSError):
@@ -348,19 +367,28 @@ class KeptCommand:
                 async with asyncio.timeout(COMMAND_END_MARGIN_SECONDS):
                     await asyncio.get_running_loop().sock_recv(ours, 1)
 
-    async def _record(self) -> tuple[bytes, int, int, int, int] | None:
-        """The keeper's next record; None at the end of the channel."""
-        loop = asyncio.get_running_loop()
+    def _receive(self) -> None:
+        try:
+            part = self._channel.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            part = b""
+        self._received += part
+        if not part:
+            self._ended = True
+            self._loop.remove_reader(self._channel)
+        self._news.set()
+
+    async def _record(self) -> _Record | None:
+        """The keeper's next record; None at the end of the channel. Cancelled, it loses none."""
         size = supervision.RECORD.size
         while len(self._received) < size:
-            try:
-                part = await loop.sock_recv(self._channel, size - len(self._received))
-            except ConnectionError:
-                part = b""
-            if not part:
+            if self._ended:
                 return None
-            self._received += part
-        record, self._received = self._received, b""
+            self._news.clear()
+            await self._news.wait()
+        record, self._received = self._received[:size], self._received[size:]
         return supervision.RECORD.unpack(record)
 
 
@@ -378,13 +406,13 @@ def _request(spec: Spec) -> supervision.Request:
     )
 
 
-def _refuse_failed(record: tuple[bytes, int, int, int, int]) -> None:
+def _refuse_failed(record: _Record) -> None:
     kind, number, step, *_ = record
     if kind == supervision.FAILED:
         raise StartError(number, os.strerror(number), _STEPS[step])
 
 
-def _ending(record: tuple[bytes, int, int, int, int]) -> Ending:
+def _ending(record: _Record) -> Ending:
     _, status, flags, survivors, left = record
     timed_out = bool(flags & supervision.TIMED_OUT)
     lost = "its supervisor was killed" if flags & supervision.LOST else ""
