@@ -627,6 +627,65 @@ REPORT_DEPTH: Final = 40
 """Levels of nested data on the page; real results stay below 20."""
 
 
+# --- sandbox clients ---------------------------------------------------------------------------------
+
+CLIENT_PROBE_SECONDS: Final = 30.0
+"""One look at a path of a plane, or one rename there: milliseconds of work behind a slow network."""
+
+CLIENT_FILE_MAX_BYTES: Final = 268_435_456
+"""Largest file that a plane without partial reads hands over whole (256 MiB): it is held in memory."""
+
+CLIENT_BLOCK_BYTES: Final = 1_048_576
+"""One partial read of a plane: enough that the round trip costs less than the bytes."""
+
+CLIENT_RANGED_FILE_BYTES: Final = 4_194_304
+"""A larger file is read in parts where the plane can; a smaller one is cheaper whole."""
+
+CLIENT_INLINE_BYTES: Final = 262_144
+"""Work on less than this is done on the event loop: a thread would cost more."""
+
+CLIENT_LISTING_MAX_BYTES: Final = 67_108_864
+"""A listing of a plane's tree (64 MiB, about a million paths); what is beyond it was not searched, which is said."""
+
+CLIENT_SCRIPT_BYTES: Final = 60_000
+"""Names that go into a command itself; Linux takes 131,072 bytes in one argument (execve(2), MAX_ARG_STRLEN)."""
+
+PLANE_DEFAULT_ROOT: Final = "/workspace"
+"""Where workspaces are laid out and in-memory files lie, unless said otherwise."""
+
+MANIFEST_ENTRIES_MAX: Final = 10_000
+"""Entries of a manifest; more belong in a folder or a repository."""
+
+MANIFEST_PATH_MAX_CHARS: Final = 262_144
+"""A path of a manifest as it is written, with its separators; the parts themselves follow the system's limits."""
+
+GIT_CLONE_SECONDS: Final = 600.0
+"""Cloning one repository: the longest that a command may take."""
+
+SSH_CONNECT_SECONDS: Final = 15.0
+"""TCP, key exchange and login over a slow network; a host that needs longer is down."""
+
+SSH_KEEPALIVE_SECONDS: Final = 15.0
+"""Between signs of life; three that are missed end the connection, so a dead network is an error within a minute."""
+
+SSH_SESSIONS_PER_CONNECTION: Final = 7
+"""Channels on one connection: sshd allows 10 (MaxSessions), and file transfer and kills need some as well."""
+
+SSH_CONNECTIONS_MAX: Final = 4
+"""Connections of one sandbox: room for 28 commands at once; more wait for their turn."""
+
+SSH_CONNECT_ATTEMPTS: Final = 3
+"""A connection that is cut while it is made is made again: no command has been sent yet."""
+
+SSH_NOISE_BYTES: Final = 65_536
+"""What a login shell may print before the command starts."""
+
+SSH_KILL_SECONDS: Final = 5.0
+"""How long the far side may take to confirm a kill before a second channel is tried."""
+
+DOCKER_START_SECONDS: Final = 120.0
+"""Making a container, its image pulled if need be."""
+
 # --- what a composition may change -------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit_core.display import result_bundle, set_bundle, tool_bundle
+from toolkit_core.display import progress_bundle, result_bundle, set_bundle, tool_bundle
 from toolkit_core.limits import DISPLAY_IMAGE_BASE64_CHARS, DISPLAY_ROWS, DISPLAY_TEXT_CHARS
 
 VOID = {"img", "br"}
@@ -135,7 +135,7 @@ def test_long_tables_and_lines_are_cut_and_the_cut_is_said() -> None:
 
     assert html.count("<tr>") == DISPLAY_ROWS + 1
     assert "7 more rows" in html
-    assert f"{DISPLAY_TEXT_CHARS * 2} characters" in line["text/html"]
+    assert f"{DISPLAY_TEXT_CHARS * 2:,} characters" in line["text/html"]
     assert len(line["text/plain"]) < DISPLAY_TEXT_CHARS + 50
 
 
@@ -169,3 +169,66 @@ def test_a_set_is_a_row_a_tool() -> None:
 
     assert bundle["text/plain"].splitlines() == ["a   inspect       First.", "bb  unclassified  2"]
     assert bundle["text/html"].count("<tr>") == 3
+
+
+def test_a_command_shows_how_it_ended_and_both_streams() -> None:
+    data = {"exit_code": 1, "signal": None, "stdout": "2 passed\n", "stderr": "warning\n", "survivors_killed": 2}
+    bundle = result_bundle(result("exit code: 1\n2 passed", data))
+
+    assert "<b>exit code 1</b>" in bundle["text/html"]
+    assert "2 passed" in bundle["text/html"]
+    assert ">stderr</div>" in bundle["text/html"]
+    assert "background survivors killed: 2" in bundle["text/html"]
+    assert bundle["text/markdown"].startswith("**exit code 1**\n\n```text\n2 passed\n```")
+
+
+def test_a_listing_that_is_cut_says_so() -> None:
+    html = result_bundle(result("x", {"paths": ["a"], "truncated": True, "ignored_count": 4}))["text/html"]
+
+    assert "there is more than is listed; 4 ignored" in html
+
+
+def test_matches_name_their_file_once() -> None:
+    rows = [{"path": "a.py", "line": n, "text": "x"} for n in (1, 2)]
+
+    assert result_bundle(result("x", {"rows": rows}))["text/html"].count("a.py") == 1
+
+
+def test_rows_of_equal_fields_from_a_custom_tool_are_a_table_and_other_data_is_indented_json() -> None:
+    people = [{"name": "Ada", "age": 36}, {"name": "Alan", "age": 41}]
+    assert result_bundle(result('[{"name": ...', people))["text/html"].count("<tr>") == 3
+    assert '  "a": {' in result_bundle(result('{"a": {}}', {"a": {"b": 1}}))["text/markdown"]
+
+
+def test_an_error_shows_code_message_hint_and_detail() -> None:
+    error = {"code": "is_a_directory", "message": "src is a folder.", "hint": "Name a file."}
+    text = "Error (is_a_directory): src is a folder.\nName a file.\n\na.py\nb.py"
+    bundle = result_bundle({"content": [{"type": "text", "text": text}], "data": None, "error": error})
+
+    assert "<b>Error (is_a_directory)</b>" in bundle["text/html"]
+    assert "a.py\nb.py</pre>" in bundle["text/html"]
+    assert bundle["text/markdown"].startswith("> **Error \\(is\\_a\\_directory\\)** src is a folder\\.")
+    assert bundle["text/plain"] == text
+
+
+def test_markdown_colours_a_diff_and_its_fence_is_longer_than_any_inside() -> None:
+    markdown = result_bundle(result("x", {"diff": "-```\n+````"}))["text/markdown"]
+
+    assert markdown == "`````diff\n-```\n+````\n`````"
+
+
+def test_a_changed_line_that_looks_like_a_file_header_is_coloured() -> None:
+    html = result_bundle(result("x", {"diff": "--- a\n+++ b\n@@ -1 +1 @@\n---x\n+++x"}))["text/html"]
+
+    assert re.search(r"rgba\([^']*'>---x</div>", html)
+    assert re.search(r"rgba\([^']*'>\+\+\+x</div>", html)
+
+
+def test_progress_is_a_bar_and_the_end_of_the_output() -> None:
+    bundle = progress_bundle("stdout", "".join(f"line {n}\n" for n in range(50)) + "10%\r99%", done=1, total=4)
+
+    assert "width:25.0%" in bundle["text/html"]
+    assert "line 49" in bundle["text/html"]
+    assert "line 30" not in bundle["text/html"]
+    assert "99%" in bundle["text/plain"]
+    assert "10%" not in bundle["text/plain"]
