@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 from uuid import uuid4
 
 from toolkit_core.errors import ToolError
-from toolkit_core.ports.commitments import Closure, Commitment, Criterion, Suspension
+from toolkit_core.ports.commitments import (
+    Closure,
+    Commitment,
+    Criterion,
+    Finding,
+    Strength,
+    Suspension,
+    Verdict,
+    WaitsFor,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from toolkit_core.ports.commitments import Finding, Strength, Verdict, WaitsFor
-
-Latest = tuple["Finding", "Strength | None"]
+Latest = tuple[Finding, Strength | None]
 """What the latest check of a criterion found, and the strength that it earned."""
 
 
@@ -25,8 +32,9 @@ def opened(
     """A new commitment. Its criteria start unknown, whatever they say.
 
     Raises:
-        ToolError: `invalid_arguments`: no objective, no criterion, or two criteria of one id.
+        ToolError: `invalid_arguments`: no objective, no criterion, two criteria of one id, or no such strength.
     """
+    _require_one_of(min_strength, get_args(Strength))
     unknown = tuple(replace(criterion, result="unknown", strength=None) for criterion in criteria)
     ids = [criterion.id for criterion in unknown]
     if not objective.strip() or not ids or len(set(ids)) < len(ids):
@@ -54,7 +62,9 @@ def require_criterion(commitment: Commitment, criterion_id: str) -> None:
 
 
 def earned(result: Finding, strength: Strength) -> Strength | None:
-    """Only a pass earns strength."""
+    """Only a pass earns strength. Raises `ToolError` `invalid_arguments` for a word that is none of its kind."""
+    _require_one_of(result, get_args(Finding))
+    _require_one_of(strength, get_args(Strength))
     return strength if result == "passed" else None
 
 
@@ -76,8 +86,9 @@ def closed(commitment: Commitment, verdict: Verdict, *, note: str = "") -> Commi
     """Closed by the rule: `fulfilled` needs every required criterion passed, with strong enough evidence.
 
     Raises:
-        ToolError: `denied`, with what is missing.
+        ToolError: `denied`, with what is missing; `invalid_arguments` (no such verdict).
     """
+    _require_one_of(verdict, get_args(Verdict))
     if verdict == "fulfilled" and not _is_shown(commitment):
         lacks = "; ".join(commitment.missing_evidence) or "it has no required criterion"
         raise ToolError(
@@ -90,7 +101,8 @@ def closed(commitment: Commitment, verdict: Verdict, *, note: str = "") -> Commi
 
 
 def suspended(commitment: Commitment, waits_for: WaitsFor, *, question: str = "") -> Commitment:
-    """Put aside until somebody or something answers."""
+    """Put aside until somebody or something answers. Raises `ToolError` `invalid_arguments`."""
+    _require_one_of(waits_for, get_args(WaitsFor))
     return replace(commitment, phase="suspended", suspension=Suspension(waits_for, question), blocker="")
 
 
@@ -108,6 +120,12 @@ def superseded(old: Commitment, objective: str, criteria: Iterable[Criterion]) -
     """The old one, closed, and the new one in its place; both name each other."""
     new = opened(objective, criteria, min_strength=old.min_strength, session_id=old.session_id)
     return replace(closed(old, "superseded"), superseded_by=new.id), replace(new, supersedes=old.id)
+
+
+def _require_one_of(word: str, words: tuple[str, ...]) -> None:
+    """A misspelt word would be stored, and count as nothing for ever."""
+    if word not in words:
+        raise ToolError(f"{word!r} is none of {', '.join(words)}", code="invalid_arguments")
 
 
 def _is_shown(commitment: Commitment) -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -98,6 +99,27 @@ def test_a_link_is_followed_and_a_pipe_is_written_to(path: Path, tmp_path: Path)
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
     assert len(rows(Parsed(done.stdout))) == 3
     assert done.stderr == "/dev/stdout: 3 calls\n"
+
+
+def test_one_damaged_call_hides_no_other(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE contents SET result = '{' WHERE number = 2")
+    connection.close()
+    assert main(["report", str(path), "-o", str(tmp_path / "page.html")]) == 0
+    page = drawn(tmp_path / "page.html")
+    assert len(rows(page)) == 3
+    assert "cannot be read" in page.json["c1"]["text"]
+    damaged = rows(page)[1]["entry_id"]
+    assert main(["ledger", str(path), damaged]) == 1
+    assert "is damaged" in capsys.readouterr().err
+    assert main(["ledger", str(path)]) == 0
+
+
+def test_a_name_that_is_no_text_is_drawn(path: Path, tmp_path: Path) -> None:
+    odd = path.rename(tmp_path / "l\udcff\u202e<b>")
+    assert main(["report", str(odd), "-o", str(tmp_path / "p\udcfe.html")]) == 0
+    html = (tmp_path / "p\udcfe.html").read_text(encoding="utf-8")
+    assert "l\\xff\\u202e&lt;b&gt; - tool calls</title>" in html
 
 
 def test_a_full_disk_leaves_the_older_page(path: Path, tmp_path: Path) -> None:

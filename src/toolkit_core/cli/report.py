@@ -6,12 +6,14 @@ import argparse
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit_core.cli.console import complain, say
 from toolkit_core.cli.reading_ledger import add_filters, chosen_calls, open_ledger, said
-from toolkit_core.errors import ToolError
+from toolkit_core.errors import ErrorInfo, ToolError
+from toolkit_core.result import ToolResult
 
 if TYPE_CHECKING:
     from toolkit_core.host.sqlite import RecordedCall, SQLiteLedger
@@ -61,7 +63,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _whole(ledger: SQLiteLedger, options: argparse.Namespace) -> Iterator[RecordedCall]:
     for call in chosen_calls(ledger, options):
-        yield ledger.call(call.entry.entry_id) or call
+        try:
+            yield ledger.call(call.entry.entry_id) or call
+        except ToolError as e:  # one damaged call must not hide the others
+            info = ErrorInfo("io_error", f"What was recorded of this call cannot be read: {e.message}")
+            yield replace(call, entry=replace(call.entry, result=ToolResult.failure(info).to_dict()))
 
 
 def _plain(call: RecordedCall) -> dict[str, Any]:

@@ -25,6 +25,8 @@ class Redaction:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        if isinstance(secrets, str):
+            raise TypeError("secrets are a list of values, not one string")
         self._given = tuple(secret for secret in secrets if secret)
 
     def __call__(self, value: Any) -> Any:

@@ -19,6 +19,7 @@ from toolkit_core.limits import (
 from toolkit_core.report.content import Row, content_of, row_of
 from toolkit_core.report.embedding import inert_json, source_hash
 from toolkit_core.report.ordering import in_order
+from toolkit_core.text import one_line_name
 
 _SCRIPTS: Final = ("start", "texts", "model", "values", "results", "detail", "timeline", "list", "page")
 
@@ -77,7 +78,7 @@ def _index(rows: list[Row], left_calls: int, source: str) -> dict[str, Any]:
 
 
 def _title(source: str) -> str:
-    return f"{source} - tool calls" if source else "Tool calls"
+    return f"{one_line_name(source)} - tool calls" if source else "Tool calls"
 
 
 def _policy(style: str, script: str) -> str:

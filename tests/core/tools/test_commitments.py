@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,40 @@ async def test_a_store_that_cannot_be_read_is_an_error_and_no_empty_list(tmp_pat
     result = await commitments_tool(SQLiteCommitments(tmp_path / "broken.db"))()
     assert result.error is not None
     assert result.error.code == "io_error"
+
+
+async def test_misspelt_words_are_refused_and_not_stored(store: Store) -> None:
+    one = await store.open("x", CRITERIA)
+    odd: Any = "Observed"
+    for attempt in (
+        store.open("x", CRITERIA, min_strength=odd),
+        store.record_evidence(one.id, "tests", result=odd),
+        store.record_evidence(one.id, "tests", result="passed", strength=odd),
+        store.close(one.id, odd),
+        store.suspend(one.id, odd),
+    ):
+        with pytest.raises(ToolError, match="'Observed' is none of"):
+            await attempt
+    assert len(await store.commitments()) == 1
+    assert (await store.get(one.id)).criteria[0].result == "unknown"
+
+
+@pytest.mark.parametrize("damage", ["{", "{}", '{"criteria": 5}', "null"])
+async def test_a_damaged_commitment_is_an_error_and_no_missing_one(tmp_path: Path, damage: str) -> None:
+    store = SQLiteCommitments(tmp_path / "c.db")
+    await store.open("x", CRITERIA)
+    with sqlite3.connect(tmp_path / "c.db") as connection:
+        connection.execute("UPDATE commitments SET body = ?", (damage,))
+    connection.close()
+    result = await commitments_tool(store)()
+    assert result.error is not None
+    assert result.error.code == "io_error"
+
+
+async def test_twenty_at_once_lose_no_finding(store: Store) -> None:
+    criteria = [Criterion(f"c{n}", f"criterion {n}") for n in range(20)]
+    one = await store.open("x", criteria)
+    found = (store.record_evidence(one.id, c.id, result="passed", strength="observed") for c in criteria)
+    await asyncio.gather(*found)
+    assert (await store.get(one.id)).phase == "satisfying"
+    assert (await store.close(one.id, "fulfilled")).closure is not None

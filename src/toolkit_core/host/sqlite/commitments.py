@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from dataclasses import asdict, replace
 from functools import partial
@@ -24,7 +25,6 @@ from toolkit_core.ports.commitments import (
 
 if TYPE_CHECKING:
     import os
-    import sqlite3
     from collections.abc import Callable, Iterable, Sequence
 
 _APPLICATION_ID: Final = 0x746B434D  # "tkCM"
@@ -184,8 +184,11 @@ def _body(commitment: Commitment) -> str:
 
 
 def _commitment(body: str) -> Commitment:
-    fields: dict[str, Any] = json.loads(body)
-    fields["criteria"] = tuple(Criterion(**criterion) for criterion in fields["criteria"])
-    fields["suspension"] = Suspension(**fields["suspension"]) if fields["suspension"] else None
-    fields["closure"] = Closure(**fields["closure"]) if fields["closure"] else None
-    return Commitment(**fields)
+    try:
+        fields: dict[str, Any] = json.loads(body)
+        fields["criteria"] = tuple(Criterion(**criterion) for criterion in fields["criteria"])
+        fields["suspension"] = Suspension(**fields["suspension"]) if fields["suspension"] else None
+        fields["closure"] = Closure(**fields["closure"]) if fields["closure"] else None
+        return Commitment(**fields)
+    except (ValueError, TypeError, KeyError, RecursionError) as e:
+        raise sqlite3.DatabaseError(f"a commitment is damaged ({type(e).__name__})") from e

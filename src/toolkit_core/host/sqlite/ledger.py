@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -14,10 +15,10 @@ from toolkit_core.host.sqlite.database import Database
 from toolkit_core.host.sqlite.reading import ReadOnlyDatabase
 from toolkit_core.limits import LEDGER_MAX_BYTES, LEDGER_PAGE_ENTRIES
 from toolkit_core.ports.ledger import LedgerEntry
+from toolkit_core.schema import encodable
 
 if TYPE_CHECKING:
     import os
-    import sqlite3
     from collections.abc import Iterable, Iterator
 
 _log = logging.getLogger("toolkit_core")
@@ -136,7 +137,7 @@ class SQLiteLedger:
             ToolError: `not_found` (no such entry in this session, or its content was dropped), `io_error`.
         """
         found = await self._database.run(lambda connection: _one(connection, entry_id))
-        if found is None or found.entry.session_id != session:
+        if found is None or found.entry.session_id != encodable(session):
             raise ToolError(f"this session has no recorded call {entry_id!r}", code="not_found")
         if found.dropped:
             raise ToolError(
@@ -148,10 +149,10 @@ class SQLiteLedger:
 
     async def shown(self, entry_id: str, text: str) -> None:
         """Keep what a model read of an entry; a failure is counted."""
-        text = self._redaction(text)
+        text = encodable(self._redaction(text))
         sql = "UPDATE contents SET shown = ? WHERE number = (SELECT number FROM entries WHERE entry_id = ?)"
         try:
-            await self._database.run(lambda connection: connection.execute(sql, (text, entry_id)))
+            await self._database.run(lambda connection: connection.execute(sql, (text, encodable(entry_id))))
         except ToolError:
             self.failures += 1
 
@@ -176,6 +177,7 @@ class SQLiteLedger:
     def ids(self, beginning: str, *, limit: int = 10) -> list[str]:
         """Ids of entries that begin so, the oldest first. Raises `ToolError` `io_error`."""
         sql = "SELECT entry_id FROM entries WHERE substr(entry_id, 1, ?) = ? ORDER BY number LIMIT ?"
+        beginning = encodable(beginning)
         values = (len(beginning), beginning, limit)
         return [row[0] for row in self._database.run_blocking(lambda found: found.execute(sql, values).fetchall())]
 
@@ -193,15 +195,11 @@ class SQLiteLedger:
             "INSERT INTO entries (entry_id, parent_id, session_id, call_id, tool, outcome, code, risk, traceparent, "
             "started_at, duration_seconds, size_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                entry.entry_id,
-                entry.parent_id,
-                entry.session_id,
-                entry.call_id,
-                entry.tool,
+                *map(encodable, (entry.entry_id, entry.parent_id, entry.session_id, entry.call_id, entry.tool)),
                 entry.outcome,
                 str(error.get("code", "")),
                 entry.risk,
-                entry.traceparent,
+                encodable(entry.traceparent),
                 entry.started_at,
                 entry.duration_seconds,
                 size,
@@ -231,7 +229,8 @@ class SQLiteLedger:
 
 
 def _one(connection: sqlite3.Connection, entry_id: str) -> RecordedCall | None:
-    row = connection.execute(f"SELECT {_COLUMNS} FROM entries WHERE entry_id = ?", (entry_id,)).fetchone()  # noqa: S608 - constant columns
+    sql = f"SELECT {_COLUMNS} FROM entries WHERE entry_id = ?"  # noqa: S608 - constant columns
+    row = connection.execute(sql, (encodable(entry_id),)).fetchone()
     if row is None:
         return None
     content = connection.execute(
@@ -241,7 +240,7 @@ def _one(connection: sqlite3.Connection, entry_id: str) -> RecordedCall | None:
 
 
 def _page(connection: sqlite3.Connection, after: int, session: str | None) -> list[tuple[int, RecordedCall]]:
-    where, values = ("AND session_id = ?", (session,)) if session is not None else ("", ())
+    where, values = ("AND session_id = ?", (encodable(session),)) if session is not None else ("", ())
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM entries WHERE number > ? {where} ORDER BY number LIMIT ?",  # noqa: S608 - constant parts
         (after, *values, LEDGER_PAGE_ENTRIES),
@@ -250,19 +249,23 @@ def _page(connection: sqlite3.Connection, after: int, session: str | None) -> li
 
 
 def _recorded(row: tuple[Any, ...], content: tuple[str, str | None, str | None] | None) -> RecordedCall:
+    """The row as a call. Raises sqlite3.DatabaseError where somebody has changed it into what is none."""
     arguments, result, shown = content or ("{}", None, None)
-    entry = LedgerEntry(
-        entry_id=row[0],
-        parent_id=row[1],
-        session_id=row[2],
-        call_id=row[3],
-        tool=row[4],
-        arguments=json.loads(arguments),
-        outcome=row[5],
-        result=None if result is None else json.loads(result),
-        started_at=row[9],
-        duration_seconds=row[10],
-        risk=row[7],
-        traceparent=row[8],
-    )
-    return RecordedCall(entry, code=row[6], size_bytes=row[11], dropped=bool(row[12]), shown=shown)
+    try:
+        entry = LedgerEntry(
+            entry_id=row[0],
+            parent_id=row[1],
+            session_id=row[2],
+            call_id=row[3],
+            tool=row[4],
+            arguments=json.loads(arguments),
+            outcome=row[5],
+            result=None if result is None else json.loads(result),
+            started_at=float(row[9]),
+            duration_seconds=float(row[10]),
+            risk=row[7],
+            traceparent=row[8],
+        )
+        return RecordedCall(entry, code=row[6], size_bytes=int(row[11]), dropped=bool(row[12]), shown=shown)
+    except (ValueError, TypeError, RecursionError) as e:
+        raise sqlite3.DatabaseError(f"entry {row[0]!r} is damaged ({type(e).__name__})") from e

@@ -338,3 +338,40 @@ def test_the_cost_of_an_entry_does_not_grow_with_the_ledger(path: Path) -> None:
     asyncio.run(fill(300, 1200))
     late = asyncio.run(fill(1500, 300))
     assert late < 10 * early + 0.5
+
+
+async def test_ids_that_have_no_utf8_form_are_recorded_and_found(path: Path) -> None:
+    ledger = SQLiteLedger(path)
+    odd = ToolContext(session_id="s\udcff", call_id="c\ud800", traceparent="\udfff", ledger=ledger)
+    result = await speak.call({"text": "x\ud800"}, odd)
+    assert result.entry_id is not None
+    assert (await ledger.read(result.entry_id, session="s\udcff")).arguments == {"text": "x\\ud800"}
+    assert len(list(ledger.calls(session="s\udcff"))) == 1
+    await ledger.shown("\ud800", "x\ud800")
+    with pytest.raises(ToolError, match="no recorded call"):
+        await ledger.read("\ud800", session="s\udcff")
+    assert ledger.failures == 0
+
+
+@pytest.mark.parametrize("damage", ["{", "[" * 100_000, "9" * 5_000, "\x00", ""])
+async def test_a_damaged_entry_is_an_error_of_its_own_and_hides_no_other(path: Path, damage: str) -> None:
+    ledger = SQLiteLedger(path)
+    ids = [(await speak.call({"text": "x"}, ToolContext(ledger=ledger))).entry_id or "" for _ in range(3)]
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE contents SET result = ? WHERE number = 2", (damage,))
+    connection.close()
+    assert [call.entry.entry_id for call in ledger.calls()] == ids
+    with pytest.raises(ToolError, match="is damaged") as caught:
+        ledger.call(ids[1])
+    assert caught.value.code == "io_error"
+    recalled: Any = await recall_tool(ledger).call({"entry_id": ids[1]}, ToolContext(session_id="default"))
+    assert recalled.error.code == "io_error"
+    assert ledger.call(ids[2]) is not None
+
+
+def test_an_empty_path_and_one_string_of_secrets_are_refused(path: Path) -> None:
+    for read_only in (False, True):
+        with pytest.raises(ValueError, match="path is empty"):
+            SQLiteLedger("", read_only=read_only)
+    with pytest.raises(TypeError, match="list of values"):
+        SQLiteLedger(path, redact="secret")
