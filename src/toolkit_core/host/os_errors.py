@@ -8,11 +8,13 @@ import os
 from toolkit_core.errors import ErrorCode, ToolError
 
 _CODES: dict[int, ErrorCode] = {
-    errno.ENOENT: "not_found",
     errno.ENOTDIR: "not_found",
     errno.EISDIR: "is_a_directory",
     errno.ENAMETOOLONG: "invalid_arguments",
 }
+
+_NOT_FOUND = ("opened", "read", "listed")
+"""Here ENOENT says that the path is missing; a filesystem may also refuse to make files with it (/proc)."""
 
 _HINTS: dict[int, str] = {
     errno.ENOTDIR: "A part of the path before its last name is a file, not a folder.",
@@ -38,7 +40,7 @@ def system_refused(error: OSError, shown: str, doing: str) -> ToolError:
     name = errno.errorcode.get(number, "unknown errno")
     reason = os.strerror(number) if number else str(error)
     code = _CODES.get(number, "io_error")
-    if number == errno.ENOENT:
-        return ToolError(f"There is nothing at {shown}.", code=code)
+    if number == errno.ENOENT and doing in _NOT_FOUND:
+        return ToolError(f"There is nothing at {shown}.", code="not_found")
     message = f"{shown} cannot be {doing}: {reason} ({name})."
     return ToolError(message, code=code, hint=_HINTS.get(number, ""), retryable=number in (errno.EAGAIN, errno.EINTR))

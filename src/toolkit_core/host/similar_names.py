@@ -57,5 +57,5 @@ def _same_look(name: str, other: str) -> str:
     if name.casefold() == other.casefold():
         return " The names differ only in letter case."
     if _folded(name) == _folded(other):
-        return " The names differ in characters that look alike (such as U+202F or U+00A0 for a space)."
+        return " The names differ only in blanks or in characters that look alike (U+202F or U+00A0 for a space, say)."
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolkit_core.text import decoded, newlines_in, shown_text
@@ -30,12 +31,12 @@ class Codec:
         """The codec of a file's encoding."""
         return Codec(encoding.name, 2, encoding.bom_bytes) if encoding.wide else Codec()
 
-    @property
+    @cached_property
     def lf(self) -> bytes:
         """A line feed."""
         return self.encode("\n")
 
-    @property
+    @cached_property
     def cr(self) -> bytes:
         """A carriage return."""
         return self.encode("\r")

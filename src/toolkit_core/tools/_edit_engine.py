@@ -94,7 +94,9 @@ class _Engine:
         self._common = sample(old) if sampled else None
 
     def apply(self, edit: Edit, name: str) -> int:
-        needle = Needle.of(edit.old_text, self._codec, self._ends_now(edit), self._common)
+        maps_line_ends = "\n" in edit.old_text and "\r" not in edit.old_text
+        line_ends = self._line_ends_now() if maps_line_ends else "lf"
+        needle = Needle.of(edit.old_text, self._codec, line_ends, self._common)
         spans = self._spans(edit, needle, name)
         news = self._news(edit, spans)
         grown = len(self.table) + sum(map(len, news)) - sum(end - start for start, end in spans)
@@ -111,10 +113,8 @@ class _Engine:
             self._line_ends = None if self._line_ends is None else "mixed"
         return len(spans)
 
-    def _ends_now(self, edit: Edit) -> LineEnds:
+    def _line_ends_now(self) -> LineEnds:
         """Counted once, when an edit first needs it; later only known to be mixed."""
-        if "\n" not in edit.old_text or "\r" in edit.old_text:
-            return "lf"
         if self._line_ends is None:
             untouched = next(self.table.changes(), None) is None
             self._line_ends = line_ends_of(self.table.old, self._codec) if untouched else "mixed"
@@ -131,19 +131,19 @@ class _Engine:
         return [first]
 
     def _all(self, needle: Needle, first: Span, name: str) -> list[Span]:
-        spans = [first]
-        while (found := self.table.find(needle, spans[-1][1])) is not None:
-            spans.append(found)
-            if len(spans) > EDIT_OCCURRENCES:
-                message = f"{name}: old_text occurs more than {EDIT_OCCURRENCES:,} times; nothing was written."
-                raise ToolError(
-                    message, code="too_large", hint="Give a longer old_text, or use a program that streams."
-                )
+        spans = self.table.find_all(needle, first, EDIT_OCCURRENCES)
+        if len(spans) > EDIT_OCCURRENCES:
+            message = f"{name}: old_text occurs more than {EDIT_OCCURRENCES:,} times; nothing was written."
+            raise ToolError(message, code="too_large", hint="Give a longer old_text.")
         return spans
 
     def _news(self, edit: Edit, spans: list[Span]) -> list[bytes]:
-        if "\r" in edit.old_text or "\n" not in edit.new_text:
+        if "\r" in edit.old_text + edit.new_text or "\n" not in edit.new_text:
             return [self._codec.encode(edit.new_text)] * len(spans)
+        line_ends = self._line_ends_now()
+        if line_ends != "mixed":
+            text = edit.new_text if line_ends == "lf" else edit.new_text.replace("\n", "\r\n")
+            return [self._codec.encode(text)] * len(spans)
         mapper = LineEndMapper(self.table, self._codec)
         return [mapper.encode(edit.old_text, edit.new_text, span) for span in spans]
 

@@ -80,11 +80,18 @@ class LineEndMapper:
             if self._is_last:
                 self._feed = self._feed_before(start)
         if self._feed < 0:
-            return self._codec.lf
+            return self._first_end_of_old()
         width = self._codec.width
         pair = self._codec.cr + self._codec.lf
         is_pair = self._feed >= width and self._table.bytes_at(self._feed - width, self._feed + width) == pair
         return pair if is_pair else self._codec.lf
+
+    def _first_end_of_old(self) -> bytes:
+        """Where earlier edits took the last line end away, what the file began with."""
+        old, codec = self._table.old, self._codec
+        at = codec.find(old, codec.lf, 0, len(old))
+        is_pair = at >= codec.width and old[at - codec.width : at] == codec.cr
+        return codec.cr + codec.lf if is_pair else codec.lf
 
     def _next_feed(self, start: int) -> int:
         at = start

@@ -83,6 +83,27 @@ class Needle:
                 return found
         return None
 
+    def find_all(self, buffer: bytes, high: int, most: int) -> list[tuple[int, int]]:
+        """All matches in `buffer[:high]` from the left, none overlapping another; one more than `most` at most."""
+        found: list[tuple[int, int]] = []
+        low = 0
+        while len(found) <= most and (match := self.find(buffer, low, high)) is not None:
+            found.append(match)
+            low = match[1]
+            if self.pattern is None and self.codec.width == 1:
+                low = self._run_of_matches(buffer, low, high, most, found)
+        return found
+
+    def _run_of_matches(self, buffer: bytes, low: int, high: int, most: int, found: list[tuple[int, int]]) -> int:
+        """The same for a literal, one step's worth without the overhead of a call a match."""
+        literal, length, end = self.literal, len(self.literal), min(high, low + EDIT_SEARCH_BYTES)
+        at = buffer.find(literal, low, end)
+        while at >= 0 and len(found) <= most:
+            low = at + length
+            found.append((at, low))
+            at = buffer.find(literal, low, end)
+        return low
+
     def _step(self, buffer: bytes, low: int, high: int) -> tuple[int, int] | None:
         if self.pattern is None:
             at = buffer.find(self.literal, low, high) if self.rare is None else self._by_rare_byte(buffer, low, high)

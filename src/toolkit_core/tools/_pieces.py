@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from toolkit_core.tools._needle import Needle
@@ -19,8 +18,7 @@ Span = tuple[int, int]
 """Start and end in the running text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A part of a buffer; `old` where the buffer is the old file."""
 
     buffer: bytes
@@ -29,8 +27,7 @@ class Piece:
     old: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """Old bytes `[old_start, old_end)` became `new`."""
 
     old_start: int
@@ -76,6 +73,15 @@ class PieceTable:
             if low < high:
                 yield piece, low, high
             index += 1
+
+    def find_all(self, needle: Needle, first: Span, most: int) -> list[Span]:
+        """All matches from the first one on, none overlapping another; one more than `most` at most."""
+        if len(self._pieces) == 1 and self._pieces[0].start == 0:
+            return needle.find_all(self._pieces[0].buffer, self._pieces[0].end, most)
+        spans = [first]
+        while len(spans) <= most and (found := self.find(needle, spans[-1][1])) is not None:
+            spans.append(found)
+        return spans
 
     def find(self, needle: Needle, start: int) -> Span | None:
         """The first match at or behind `start`, across pieces too."""
@@ -123,6 +129,9 @@ class PieceTable:
         """Put new bytes in place of spans, which are in order and do not overlap."""
         pieces: list[Piece] = []
         at = 0
+        if len(self._pieces) == 1:
+            self._set(_cut(self._pieces[0], spans, news))
+            return
         for (start, end), new in zip(spans, news, strict=True):
             self._copy(pieces, at, start)
             if new:
@@ -147,3 +156,19 @@ class PieceTable:
             at = piece.end
         if new or at != len(self._old):
             yield Change(at, len(self._old), b"".join(new))
+
+
+def _cut(piece: Piece, spans: Sequence[Span], news: Sequence[bytes]) -> list[Piece]:
+    """The pieces that one piece becomes."""
+    buffer, offset, end, old = piece
+    pieces: list[Piece] = []
+    at = offset
+    for (start, stop), new in zip(spans, news, strict=True):
+        if at < offset + start:
+            pieces.append(Piece(buffer, at, offset + start, old))
+        if new:
+            pieces.append(Piece(new, 0, len(new), old=False))
+        at = offset + stop
+    if at < end:
+        pieces.append(Piece(buffer, at, end, old))
+    return pieces

@@ -78,8 +78,12 @@ def span_diff(table: PieceTable, codec: Codec, path: str, *, max_bytes: int = DI
         max_bytes: Whole hunks are written up to about this; then a line counts what is left out.
     """
     writer = _Writer(table.old, codec, max_bytes)
+    written = 0
     for region in _regions(table, codec):
-        writer.add(region)
+        if not writer.add(region):
+            writer.leave_out(sum(1 for _ in table.changes()) - written)
+            break
+        written += len(region.changes)
     header = f"--- {_quoted('a/' + path.lstrip('/'))}\n+++ {_quoted('b/' + path.lstrip('/'))}\n"
     return Diff(header + writer.finish(), writer.first_changed_line)
 
@@ -148,22 +152,23 @@ class _Writer:
         self._left_out = 0
         self.first_changed_line = 0
 
-    def add(self, region: _Region) -> None:
-        if self._room <= 0 and self.first_changed_line:
-            self._left_out += 1
-            return
-        line = self._line_at(region.start)
+    def add(self, region: _Region) -> bool:
+        """Take a region; False where it is too long, or what came before it."""
+        line = self._line_at(region.start) if not self.first_changed_line or self._room > 0 else 0
         if region.size_bytes > max(self._room, 0):
             self.first_changed_line = self.first_changed_line or line
-            self._room = 0
-            self._left_out += 1
-            return
+            return False
         self._room -= region.size_bytes
         for block in self._blocks(region, line):
             self.first_changed_line = self.first_changed_line or block.line
             if self._hunk and self._is_apart(block):
                 self._write_hunk()
             self._hunk.append(block)
+        return True
+
+    def leave_out(self, changes: int) -> None:
+        """Say at the end how many changed places are not shown."""
+        self._left_out = changes
 
     def finish(self) -> str:
         if self._hunk:

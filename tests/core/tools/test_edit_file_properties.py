@@ -31,6 +31,18 @@ def texts(draw: st.DrawFn) -> str:
     return "".join(line + end for line, end in zip(draw(LINES), draw(ENDS), strict=False)) + draw(SMALL)
 
 
+@st.composite
+def texts_and_edits(draw: st.DrawFn) -> tuple[str, list[Edit]]:
+    """Old texts are parts of the text, so that most edits apply."""
+    text = draw(texts()) + "end"
+    edits: list[Edit] = []
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text) - 1))
+        old = text[start : start + draw(st.integers(1, 12))]
+        edits.append(Edit(old, draw(SMALL), draw(st.sampled_from([True, True, False]))))
+    return text, edits
+
+
 def by_hand(text: str, edits: list[Edit]) -> str | None:
     """The same edits the slow way, on text whose line ends are all alike; None where one does not apply."""
     for edit in edits:
@@ -63,8 +75,9 @@ def test_agrees_with_plain_replacement(text: str, edits: list[Edit]) -> None:
         assert b"".join(table.parts).decode() == expected
 
 
-@given(texts(), EDITS)
-def test_crlf_and_lf_differ_in_nothing_but_the_line_ends(text: str, edits: list[Edit]) -> None:
+@given(texts_and_edits())
+def test_crlf_and_lf_differ_in_nothing_but_the_line_ends(case: tuple[str, list[Edit]]) -> None:
+    text, edits = case
     unix = text.replace("\r", "")
     plain = [Edit(e.old_text.replace("\r", "") or "a", e.new_text.replace("\r", ""), e.replace_all) for e in edits]
     outcomes: list[str] = []
@@ -81,8 +94,13 @@ def test_crlf_and_lf_differ_in_nothing_but_the_line_ends(text: str, edits: list[
     assert outcomes[0] == outcomes[1]
 
 
-@given(st.binary(max_size=80) | texts().map(str.encode), EDITS)
-def test_bytes_outside_the_spans_never_change(data: bytes, edits: list[Edit]) -> None:
+def as_bytes(case: tuple[str, list[Edit]]) -> tuple[bytes, list[Edit]]:
+    return b"\xff\xfe\x00" + case[0].encode(), case[1]
+
+
+@given(st.tuples(st.binary(max_size=80), EDITS) | texts_and_edits().map(as_bytes))
+def test_bytes_outside_the_spans_never_change(case: tuple[bytes, list[Edit]]) -> None:
+    data, edits = case
     try:
         table = apply_edits(data, Codec(), edits).table
     except ToolError:
@@ -99,8 +117,9 @@ def test_bytes_outside_the_spans_never_change(data: bytes, edits: list[Edit]) ->
     assert after[kept:] == data[at:]
 
 
-@given(st.sampled_from(["utf-16-le", "utf-16-be"]), texts(), EDITS)
-def test_utf16_is_edited_like_utf8(codec: str, text: str, edits: list[Edit]) -> None:
+@given(st.sampled_from(["utf-16-le", "utf-16-be"]), texts_and_edits())
+def test_utf16_is_edited_like_utf8(codec: str, case: tuple[str, list[Edit]]) -> None:
+    text, edits = case
     mark = "\ufeff".encode(codec)
     outcomes: list[str] = []
     for kind, data in ((Codec(), text.encode()), (Codec(codec, 2, 2), mark + text.encode(codec))):
@@ -149,8 +168,9 @@ def applied(old: str, diff: str) -> str:
     return "".join(out + lines[at:])
 
 
-@given(texts(), EDITS)
-def test_the_diff_leads_from_the_old_text_to_the_new(text: str, edits: list[Edit]) -> None:
+@given(texts_and_edits())
+def test_the_diff_leads_from_the_old_text_to_the_new(case: tuple[str, list[Edit]]) -> None:
+    text, edits = case
     try:
         table = apply_edits(text.encode(), Codec(), edits).table
     except ToolError:
@@ -173,9 +193,10 @@ def test_git_applies_the_diff(tmp_path: Path) -> None:
     names = ["f.txt", "with space.txt", 'quo"te\\.txt', "naïve.txt", "tab\there.txt"]
     count = 0
 
-    @given(texts(), EDITS, st.sampled_from(names))
-    def check(text: str, edits: list[Edit], name: str) -> None:
+    @given(texts_and_edits(), st.sampled_from(names))
+    def check(case: tuple[str, list[Edit]], name: str) -> None:
         nonlocal count
+        text, edits = case
         try:
             table = apply_edits(text.encode(), Codec(), edits).table
         except ToolError:
