@@ -180,7 +180,9 @@ class HostCommands:
         except StartError as e:
             raise not_started(e, one_line_name(invocation.cwd)) from e
         except SupervisorLostError as e:
-            raise ToolError(f"The command was not run to its end: {e}.", code="killed", retryable=True) from e
+            if e.may_have_run:
+                raise ToolError(f"The command was not run to its end: {e}.", code="killed") from e
+            raise ToolError(f"The command was not run: {e}.", code="unavailable", retryable=True) from e
         except OSError as e:
             message = f"The command cannot be started: {e.strerror} ({errno.errorcode.get(e.errno or 0, '?')})."
             raise ToolError(message, code="io_error", hint="Too much may be running at once.", retryable=True) from e

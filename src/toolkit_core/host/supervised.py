@@ -91,4 +91,11 @@ class StartError(OSError):
 
 
 class SupervisorLostError(Exception):
-    """There is no supervisor, or it does not answer; the text says why."""
+    """There is no supervisor, or it does not answer; the text says why.
+
+    `may_have_run` where the command may have begun.
+    """
+
+    def __init__(self, reason: str, *, may_have_run: bool = False) -> None:
+        super().__init__(reason)
+        self.may_have_run = may_have_run

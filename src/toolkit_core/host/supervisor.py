@@ -181,14 +181,18 @@ class _Shared:
 
     def use(self, user: object) -> None:
         """Count a user; the supervisor lives until the last one has left."""
-        self._users.add(user)
+        with self._lock:
+            self._users.add(user)
 
     def leave(self, user: object) -> None:
         """A user has closed; blocks while the supervisor ends if it was the last."""
         with self._lock:
             self._users.discard(user)
+            link = None
             if not self._users:
-                self._end()
+                link, self._link = self._link, None
+        if link is not None:
+            link.close()
 
     def scratch(self, folder: str, *, keep: bool) -> None:
         """Have a folder removed when this process dies, or no more."""
@@ -286,10 +290,12 @@ class KeptCommand:
                 self.force()
             else:
                 self._link.process.kill()
-            raise SupervisorLostError("the supervisor does not answer; it was killed") from e
+            reason = "the supervisor does not answer; it was killed"
+            raise SupervisorLostError(reason, may_have_run=True) from e
         if record is None:
             await self._settled()
-            raise SupervisorLostError("its keeper was killed at its start; whether the command ran is not known")
+            reason = "its keeper was killed at its start; whether it ran is not known"
+            raise SupervisorLostError(reason, may_have_run=True)
         _refuse_failed(record)
 
     async def ending(self) -> Ending:
@@ -326,7 +332,8 @@ class KeptCommand:
 
         A keeper that has answered, or closed the channel, may be busy with another command already.
         """
-        self._receive()
+        if self._channel.fileno() >= 0:
+            self._receive()
         if self._received or self._ended:
             return
         self._link.say(supervision.KEEPER.pack(supervision.KILL_KEEPER, self._keeper))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import math
 import os
 import shutil
@@ -13,8 +14,9 @@ import pytest
 
 from tests.support import require
 from toolkit_core.errors import ToolError
-from toolkit_core.host.commands import HostCommands
+from toolkit_core.host.commands import HostCommands, not_started
 from toolkit_core.host.shells import shell_argv
+from toolkit_core.host.supervised import StartError
 
 
 @pytest.fixture
@@ -157,15 +159,39 @@ async def test_a_root_that_is_gone_is_a_clear_error(tmp_path: Path) -> None:
     await commands.aclose()
 
 
-async def test_a_folder_that_may_not_be_entered_is_an_io_error(tmp_path: Path) -> None:
-    require(os.geteuid() != 0 or shutil.which("setpriv"), "as root: setpriv to become somebody else")
-    if os.geteuid() == 0:
-        pytest.skip("root may enter every folder; test_commands_nobody runs this file's code as another user")
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0)
-    commands = HostCommands(tmp_path)
-    assert (await refused(commands, "true", cwd="closed")).code == "io_error"
-    await commands.aclose()
+def test_a_folder_that_may_not_be_entered_is_an_io_error() -> None:
+    error = not_started(StartError(errno.EACCES, "Permission denied", "chdir"), "closed")
+    assert error.code == "io_error"
+    assert "closed" in error.message
+    assert "EACCES" in error.message
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM])
+def test_a_machine_without_processes_is_an_io_error_that_may_pass(number: int) -> None:
+    error = not_started(StartError(number, "", "exec"), "x")
+    assert (error.code, error.retryable) == ("io_error", True)
+
+
+async def test_names_that_are_no_text_can_be_folders(commands: HostCommands, tmp_path: Path) -> None:
+    os.mkdir(os.fsencode(tmp_path) + b"/caf\xe9 \n'x")
+    result = await commands.run("pwd -P", cwd="caf\\xe9 \n'x")
+    assert result.stdout.endswith(b"/caf\xe9 \n'x\n")
+
+
+async def test_a_tiny_timeout_is_one(commands: HostCommands) -> None:
+    result = await commands.run("sleep 60", timeout_seconds=1e-9)
+    assert result.timed_out
+
+
+async def test_a_command_may_close_its_outputs_and_go_on(commands: HostCommands, tmp_path: Path) -> None:
+    result = await commands.run("echo early; exec >&- 2>&-; sleep 0.5; touch later; exit 4")
+    assert (result.exit_code, result.stdout) == (4, b"early\n")
+    assert (tmp_path / "later").exists()
+
+
+async def test_a_command_may_make_its_outputs_non_blocking(commands: HostCommands) -> None:
+    code = "import os; os.set_blocking(1, False); os.set_blocking(0, False); os.write(1, b'x' * 1000)"
+    assert (await commands.run(f'{sys.executable} -I -S -c "{code}"; echo end')).stdout == b"x" * 1000 + b"end\n"
 
 
 async def test_death_by_signal_is_no_exit_code(commands: HostCommands) -> None:

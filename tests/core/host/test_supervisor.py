@@ -364,6 +364,94 @@ def test_an_exiting_program_leaves_nothing_and_warns_of_nothing(tmp_path: Path) 
     assert not os.path.exists(ran.stdout.strip())
 
 
+def run_script(code: str, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A Python program of its own, with everything imported that the cases below use."""
+    head = (
+        "import asyncio, os, resource, signal, sys, threading\n"
+        "from toolkit_core.errors import ToolError\n"
+        "from toolkit_core.host.commands import HostCommands\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", head + code, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def test_blocked_and_ignored_signals_of_the_owner_change_nothing(tmp_path: Path) -> None:
+    code = (
+        "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "signal.signal(signal.SIGPIPE, signal.SIG_IGN)\n"
+        "async def main():\n"
+        "    commands = HostCommands('.')\n"
+        "    result = await commands.run('yes | head -n 1; sleep 0.1; (exit 3)', timeout_seconds=20)\n"
+        "    print(result.exit_code, result.stdout, result.timed_out)\n"
+        "    await commands.aclose()\n"
+        "asyncio.run(main())\n"
+    )
+    ran = run_script(code, folder=tmp_path)
+    assert ran.stdout == "3 b'y\\n' False\n", ran.stderr
+
+
+async def test_an_owner_that_becomes_another_program_leaves_nothing(tmp_path: Path) -> None:
+    sleeper = Sleeper()
+    code = (
+        "async def main():\n"
+        "    running = asyncio.create_task(HostCommands('.').run(sys.argv[1]))\n"
+        "    await asyncio.sleep(1)\n"
+        "    os.execv('/bin/sleep', ['sleep', '3'])\n"
+        "asyncio.run(main())\n"
+    )
+    ran = asyncio.create_task(
+        asyncio.to_thread(run_script, code, f"setsid {sleeper.command} & {sleeper.command}", folder=tmp_path)
+    )
+    await sleeper.started(2)
+    assert (await ran).returncode == 0
+    assert sleeper.gone()
+
+
+def test_few_descriptors_are_an_error_and_nothing_is_stuck(tmp_path: Path) -> None:
+    code = (
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))\n"
+        "async def main():\n"
+        "    commands = HostCommands('.')\n"
+        "    many = await asyncio.gather(*(commands.run('sleep 0.3') for _ in range(60)), return_exceptions=True)\n"
+        "    print({type(each).__name__ for each in many}, {e.code for e in many if isinstance(e, ToolError)})\n"
+        "    print((await commands.run('echo on; ulimit -n')).stdout)\n"
+        "    await commands.aclose()\n"
+        "asyncio.run(main())\n"
+    )
+    ran = run_script(code, folder=tmp_path)
+    first, second = ran.stdout.splitlines()
+    assert "ToolError" in first
+    assert first.endswith("{'io_error'}"), ran.stdout
+    assert second == "b'on\\n60\\n'", ran.stderr
+
+
+def test_a_missing_interpreter_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    supervisor.shared.end()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
+    with pytest.raises(ToolError) as caught:
+        asyncio.run(HostCommands(tmp_path).run("true"))
+    assert caught.value.code == "unavailable"
+
+
+def test_users_that_come_and_go_in_many_threads_do_not_disturb_each_other(tmp_path: Path) -> None:
+    async def one(n: int) -> bytes:
+        commands = HostCommands(tmp_path)
+        try:
+            return (await commands.run(f"echo {n}")).stdout
+        finally:
+            await commands.aclose()
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(lambda n: asyncio.run(one(n)), range(36))) == [b"%d\n" % n for n in range(36)]
+
+
 async def test_a_program_without_an_interpreter_has_no_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/usr/bin/uwsgi")
     assert not supervisor.supported()

@@ -63,7 +63,10 @@ def children(pid: int) -> list[int]:
 
 
 def _all_pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:  # no /proc in this chroot
+        return []
 
 
 def parent_and_state(pid: int) -> tuple[int, str]:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 MAX_DATAGRAM_BYTES = 8192  # a scratch folder's path at most
 MAX_DESCRIPTORS = 64  # far below SCM_MAX_FD (253), unix(7)
-MAX_TARGET = 99  # keepers hold their own descriptors above
 
 # datagrams on `work`
 RUN = b"R"

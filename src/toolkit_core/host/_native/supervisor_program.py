@@ -155,6 +155,7 @@ def main(work: int, link: int, owner: int, owner_pidfd: int) -> None:
     """Set the process up and serve; -1 for a pidfd that the kernel does not have."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a thread of the owner may have blocked SIGCHLD
     process_tree.adopt_orphans()
     process_tree.rename(b"toolkit-keeper")
     own_pidfd = process_tree.open_pidfd(os.getpid())

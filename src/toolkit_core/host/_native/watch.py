@@ -9,13 +9,14 @@ import contextlib
 import fcntl
 import math
 import os
+import resource
 import select
 import signal
 import time
 from collections.abc import Iterable
 
 _POLL_SECONDS = 0.5  # how often the parent is looked at where the kernel has no pidfd
-_FIRST_DESCRIPTOR = 100  # numbers below may be wanted by a command
+_FIRST_DESCRIPTOR = min(100, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)  # a command may want those below
 
 
 class Watch:
