@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit_core.cli.console import complain, say
 from toolkit_core.cli.reading_ledger import add_filters, chosen_calls, open_ledger, said
 from toolkit_core.errors import ErrorInfo, ToolError
+from toolkit_core.limits import REPORT_CALLS
 from toolkit_core.result import ToolResult
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     except OSError as e:
         complain(f"toolkit report: {target} cannot be written: {e.strerror or e}")
         return 1
-    told = f"{target}: {count:,} calls"
+    told = f"{target}: {count:,} calls" + (f", the first {REPORT_CALLS:,} on the page" if count > REPORT_CALLS else "")
     if _is_stream(target):
         complain(told)
     else:

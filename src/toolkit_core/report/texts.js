@@ -1,8 +1,9 @@
 // Text as it is: what would be invisible, or change how its neighbours look, is shown by its number.
 
-// Terminal sequences; runs of one control, format or direction character; lone surrogates; CR that ends no line.
+// Terminal sequences; runs of one control, format or direction character; lone surrogates; CR that ends no line; heaps
+// of combining marks, of which no script needs more than a few.
 const HIDDEN = new RegExp(
-  "\\x1b\\[[0-?]*[ -/]*[@-~]|\\x1b[\\]PX^_][^\\x07\\x1b\\n]{0,500}(?:\\x07|\\x1b\\\\)?|\\r(?!\\n)|" +
+  "\\p{M}{9,}|\\x1b\\[[0-?]*[ -/]*[@-~]|\\x1b[\\]PX^_][^\\x07\\x1b\\n]{0,500}(?:\\x07|\\x1b\\\\)?|\\r(?!\\n)|" +
     "([\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e" +
     "\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\ud800-\\udfff\\u{e0000}-\\u{e007f}])\\1*",
   "gu",
@@ -16,6 +17,7 @@ function escaped(character) {
 }
 
 function spelled(match, repeated) {
+  if (/^\p{M}/u.test(match)) return `[${some([...match].length, "combining mark")}]`;
   if (repeated === undefined) return match.replace(CONTROL, escaped);
   const times = match.length / repeated.length;
   return times === 1 ? escaped(repeated) : `${escaped(repeated)}\u00d7${times}`;
