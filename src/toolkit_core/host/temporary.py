@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from toolkit_core.host.folders import TEMPORARY_PREFIX, Folder, remove_leftover
-from toolkit_core.limits import WRITE_BLOCK_BYTES
+from toolkit_core.limits import FILE_BLOCK_BYTES, WRITE_BLOCK_BYTES
 
 if TYPE_CHECKING:
     from toolkit_core.host.hop import Stop
@@ -21,6 +21,9 @@ _PRIVATE_MODE: Final = 0o600
 _NEW_MODE: Final = 0o666
 _NAMES: Final = 100
 """Names tried beside each other: as many processes may write the same file at once."""
+
+_SMALL_BYTES: Final = 65_536
+"""Copying less costs less than a system call of its own would."""
 
 _KEPT_ATTRIBUTES: Final = ("user.", "system.posix_acl_access", "security.selinux")
 """xattr(7): what an owner sets. Capabilities are not carried over, the kernel drops them on a write too."""
@@ -72,13 +75,31 @@ def temporary(folder: Folder, target: str, *, private: bool) -> Generator[Tempor
 
 
 def write_all(descriptor: int, content: Content, stop: Stop) -> None:
-    """Write all pieces at the descriptor's position. Raises OSError, and `Stopped` between blocks."""
-    parts = (content,) if isinstance(content, bytes) else content.parts
-    for part in parts:
-        left = memoryview(part)
-        while left:
-            stop.check()
-            left = left[os.write(descriptor, left[:WRITE_BLOCK_BYTES]) :]
+    """Write all pieces at the descriptor's position, small ones together.
+
+    Raises:
+        OSError: The system refused.
+        Stopped: Between blocks, once the call was cancelled.
+    """
+    small = bytearray()
+    for part in (content,) if isinstance(content, bytes) else content.parts:
+        if len(part) < _SMALL_BYTES:
+            small += part
+            if len(small) < FILE_BLOCK_BYTES:
+                continue
+        if small:
+            _write(descriptor, small, stop)
+            small = bytearray()
+        if len(part) >= _SMALL_BYTES:
+            _write(descriptor, part, stop)
+    _write(descriptor, small, stop)
+
+
+def _write(descriptor: int, data: bytes | bytearray | memoryview, stop: Stop) -> None:
+    left = memoryview(data)
+    while left:
+        stop.check()
+        left = left[os.write(descriptor, left[:WRITE_BLOCK_BYTES]) :]
 
 
 def temporary_name(target: str, number: int = 0) -> str:

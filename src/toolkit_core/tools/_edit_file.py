@@ -66,6 +66,9 @@ class EditFileData(TypedDict):
     diff: str
 
 
+_COUNTS_SHOWN = 20
+
+
 @dataclass(frozen=True)
 class _Made:
     """What one run of the edits made, kept until the file is written."""
@@ -191,7 +194,7 @@ def _mixes_encodings(data: bytes, codec: Codec, edits: Sequence[Edit]) -> bool:
 
 def _result(written: Written, made: _Made) -> ToolResult[EditFileData]:
     count, line = sum(made.counts), made.diff.first_changed_line
-    each = f" ({' + '.join(map(str, made.counts))})" if len(made.counts) > 1 else ""
+    each = f" ({' + '.join(map(str, made.counts))})" if 1 < len(made.counts) <= _COUNTS_SHOWN else ""
     text = f"Edited {one_line_name(written.path.subject)}: {count:,} replacement{'s' if count != 1 else ''}{each}, "
     text += f"first changed line {line}.{recovery_note(written)}"
     if made.mixed_encoding:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 if TYPE_CHECKING:
     from toolkit_core.tools._needle import Needle
+
+_COPIED_BYTES: Final = 65_536
 
 Span = tuple[int, int]
 """Start and end in the running text."""
@@ -55,9 +57,9 @@ class PieceTable:
         return self._starts[-1]
 
     @property
-    def parts(self) -> list[memoryview]:
+    def parts(self) -> Sequence[bytes | memoryview]:
         """The running text in pieces."""
-        return [memoryview(p.buffer)[p.start : p.end] for p in self._pieces]
+        return _Parts(self._pieces)
 
     def bytes_at(self, start: int, end: int) -> bytes:
         """The bytes of a span."""
@@ -156,6 +158,28 @@ class PieceTable:
             at = piece.end
         if new or at != len(self._old):
             yield Change(at, len(self._old), b"".join(new))
+
+
+class _Parts(Sequence[bytes | memoryview]):
+    """Pieces as bytes, made when they are asked for: views of half a million at once would keep the collector busy."""
+
+    def __init__(self, pieces: list[Piece]) -> None:
+        self._pieces = pieces
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes | memoryview: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[bytes | memoryview]: ...
+    def __getitem__(self, index: int | slice) -> bytes | memoryview | Sequence[bytes | memoryview]:
+        if isinstance(index, slice):
+            return _Parts(self._pieces[index])
+        piece = self._pieces[index]
+        if piece.end - piece.start < _COPIED_BYTES:
+            return piece.buffer[piece.start : piece.end]
+        return memoryview(piece.buffer)[piece.start : piece.end]
 
 
 def _cut(piece: Piece, spans: Sequence[Span], news: Sequence[bytes]) -> list[Piece]:

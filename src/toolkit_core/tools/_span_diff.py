@@ -47,6 +47,12 @@ class _Block:
     old: list[bytes]
     new: list[bytes]
 
+    def joined(self, following: _Block) -> _Block:
+        """This block and the one that follows at once; it takes over this one's lists."""
+        self.old.extend(following.old)
+        self.new.extend(following.new)
+        return _Block(self.start, following.end, self.line, self.old, self.new)
+
 
 @dataclass(frozen=True)
 class _Region:
@@ -97,16 +103,14 @@ def _quoted(name: str) -> str:
 
 
 def _regions(table: PieceTable, codec: Codec) -> Iterator[_Region]:
-    """The changes extended to whole lines, those that share lines or touch joined."""
+    """The changes extended to whole lines, those that share lines joined."""
     old = table.old
     start, end = 0, -1
     gathered: list[Change] = []
     for change in table.changes():
         if gathered and change.old_start >= end:  # else it shares the last line of those before
-            first = _line_start(old, change.old_start, codec)
-            if first > end:
-                yield _Region(start, end, gathered)
-                gathered = []
+            yield _Region(start, end, gathered)
+            gathered = []
         if not gathered:
             start = _line_start(old, change.old_start, codec)
         if change.old_end >= end or not gathered:
@@ -163,7 +167,10 @@ class _Writer:
             self.first_changed_line = self.first_changed_line or block.line
             if self._hunk and self._is_apart(block):
                 self._write_hunk()
-            self._hunk.append(block)
+            if self._hunk and self._hunk[-1].end == block.start:
+                self._hunk[-1] = self._hunk[-1].joined(block)
+            else:
+                self._hunk.append(block)
         return True
 
     def leave_out(self, changes: int) -> None:
