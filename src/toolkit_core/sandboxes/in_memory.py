@@ -131,10 +131,10 @@ class InMemorySandbox:
         if inspect.isawaitable(answer):
             answer = await answer
         result = CommandResult(0, None, answer.encode(), b"") if isinstance(answer, str) else answer or _NOT_FOUND
-        if on_output is not None:
-            for stream, data in (("stdout", result.stdout), ("stderr", result.stderr)):
-                if data:
-                    on_output(stream, data)
+        if on_output is not None and result.stdout:
+            on_output("stdout", result.stdout)
+        if on_output is not None and result.stderr:
+            on_output("stderr", result.stderr)
         return result
 
     async def read_bytes(self, path: str) -> bytes:

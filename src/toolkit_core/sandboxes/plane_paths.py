@@ -84,7 +84,7 @@ async def look(client: SandboxClient, path: str) -> PathStatus:
         kind=cast("PathKind", kind),
         size_bytes=int(size),
         mode=int(mode, 8),
-        identity="" if identity.startswith(":") else identity,
+        identity="" if identity in ("-", "::") else identity,
         trouble=_trouble(decoded(fields[2])),
         readable=readable == "y",
     )
@@ -118,7 +118,7 @@ async def _put(client: SandboxClient, before: PathStatus, temporary: str, size: 
     lines = [
         assigned("p", before.real),
         assigned("t", temporary),
-        f"m={mark} n={size} d={before.mode:o} o={owner or ':'} i={before.identity or ('::' if exists else '')}",
+        f"m={mark} n={size} d={before.mode:o} o={owner or ':'} i={(before.identity or '::') if exists else ''}",
         _PUT,
     ]
     result = await client.run("\n".join(lines), timeout_seconds=CLIENT_PROBE_SECONDS)
@@ -136,7 +136,7 @@ async def _put(client: SandboxClient, before: PathStatus, temporary: str, size: 
     number, _, identity = rest.partition(" ")
     if not number.isdigit() or int(number) != size:
         raise _garbled(answer)
-    return PathStatus(before.real, "file", size, int(mode, 8), "" if identity.startswith(":") else identity)
+    return PathStatus(before.real, "file", size, int(mode, 8), "" if identity == "::" else identity)
 
 
 def _mark() -> str:
