@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["toolkit_core.testing.fixtures"]
@@ -9,3 +10,8 @@ settings.register_profile(
     "toolkit", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("toolkit")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--write-notebooks`: run the notebooks and write their outputs anew."""
+    parser.addoption("--write-notebooks", action="store_true", help="write the outputs of notebooks/ anew")

@@ -199,7 +199,11 @@ def _button(
     widgets: Any, text: str, answer: Callable[[Answer | None], None], value: Callable[[], Answer | None]
 ) -> Any:
     button = widgets.Button(description=text, layout=widgets.Layout(width="auto"))
-    button.on_click(lambda _: answer(value()))
+
+    def clicked(_: object) -> None:
+        answer(value())
+
+    button.on_click(clicked)
     return button
 
 

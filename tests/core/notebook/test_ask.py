@@ -41,7 +41,11 @@ async def test_outside_of_a_notebook_input_asks_until_a_choice_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = iter(["perhaps", "2"])
-    monkeypatch.setattr("builtins.input", lambda _: next(said))
+
+    def asked(_: str) -> str:
+        return next(said)
+
+    monkeypatch.setattr("builtins.input", asked)
 
     assert await NotebookAsk()(CLOSED) == Answer(("no",))
     assert capsys.readouterr().out == "Sure?\n  1  yes\n  2  no\nThere is no choice perhaps.\n"
@@ -65,7 +69,10 @@ async def test_an_empty_line_or_the_end_of_input_dismisses(monkeypatch: pytest.M
 async def test_a_question_cannot_move_the_cursor_or_turn_the_text_round(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("builtins.input", lambda _: "1")
+    def asked(_: str) -> str:
+        return "1"
+
+    monkeypatch.setattr("builtins.input", asked)
 
     await NotebookAsk()(Question("1", "a\x1b[2Jb\u202ec", options=(Option("x\x00\x9by"),)))
 

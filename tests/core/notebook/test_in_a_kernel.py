@@ -57,7 +57,7 @@ class Page:
 
     def tick(self, comm_id: str) -> None:
         """What the page sends for a box that is ticked."""
-        data = {"method": "update", "state": {"value": True}, "buffer_paths": []}
+        data: Message = {"method": "update", "state": {"value": True}, "buffer_paths": []}
         self._send("comm_msg", {"comm_id": comm_id, "data": data})
 
     def _send(self, kind: str, content: Message) -> None:
