@@ -150,9 +150,8 @@ class SQLiteLedger:
     async def shown(self, entry_id: str, text: str) -> None:
         """Keep what a model read of an entry; a failure is counted."""
         text = encodable(self._redaction(text))
-        sql = "UPDATE contents SET shown = ? WHERE number = (SELECT number FROM entries WHERE entry_id = ?)"
         try:
-            await self._database.run(lambda connection: connection.execute(sql, (text, encodable(entry_id))))
+            await self._database.run(lambda connection: self._keep_shown(connection, encodable(entry_id), text))
         except ToolError:
             self.failures += 1
 
@@ -209,6 +208,21 @@ class SQLiteLedger:
             "INSERT INTO contents (number, arguments, result) VALUES (?, ?, ?)", (cursor.lastrowid, arguments, content)
         )
         connection.execute("UPDATE totals SET kept_bytes = kept_bytes + ?", (size,))
+        self._drop_oldest(connection)
+
+    def _keep_shown(self, connection: sqlite3.Connection, entry_id: str, text: str) -> None:
+        found = connection.execute(
+            "SELECT number, coalesce(length(CAST(shown AS BLOB)), 0) FROM contents "
+            "WHERE number = (SELECT number FROM entries WHERE entry_id = ?)",
+            (entry_id,),
+        ).fetchone()
+        if found is None:  # dropped meanwhile, or never recorded
+            return
+        number, before = found
+        more = len(text.encode()) - before
+        connection.execute("UPDATE contents SET shown = ? WHERE number = ?", (text, number))
+        connection.execute("UPDATE entries SET size_bytes = size_bytes + ? WHERE number = ?", (more, number))
+        connection.execute("UPDATE totals SET kept_bytes = kept_bytes + ?", (more,))
         self._drop_oldest(connection)
 
     def _drop_oldest(self, connection: sqlite3.Connection) -> None:

@@ -116,6 +116,26 @@ async def test_the_oldest_content_is_dropped_first_and_said(path: Path) -> None:
     assert (await ledger.read(ids[-1] or "", session="a")).arguments == {"text": "y" * 5_000}
 
 
+async def test_what_models_read_counts_towards_the_size(path: Path) -> None:
+    ledger = SQLiteLedger(path, max_bytes=50_000)
+    for _ in range(20):
+        result = await speak.call({"text": "y"}, ToolContext(session_id="a", ledger=ledger))
+        for text in ("a first try", "\u00e9" * 5_000):
+            await ledger.shown(result.entry_id or "", text)
+    calls = list(ledger.calls())
+    kept = [call for call in calls if not call.dropped]
+    assert 3 <= len(kept) <= 5
+    assert sum(call.size_bytes for call in kept) <= 50_000
+    with sqlite3.connect(path) as connection:
+        [total] = connection.execute("SELECT kept_bytes FROM totals").fetchone()
+        [real] = connection.execute(
+            "SELECT sum(length(CAST(arguments AS BLOB)) + length(CAST(result AS BLOB)) + length(CAST(shown AS BLOB)))"
+            " FROM contents"
+        ).fetchone()
+    connection.close()
+    assert total == real == sum(call.size_bytes for call in kept)
+
+
 def not_a_database(path: Path) -> None:
     path.write_bytes(b"this is no database at all" * 100)
 
