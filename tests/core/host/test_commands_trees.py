@@ -307,7 +307,7 @@ async def test_a_command_that_kills_its_keeper_is_an_error_and_leaves_nobody(com
 async def test_a_command_that_stops_its_keeper_still_ends(
     commands: HostCommands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit_core.host.supervisor.COMMAND_END_MARGIN_SECONDS", 3.0)
+    monkeypatch.setattr("toolkit_core.host.kept_command.COMMAND_END_MARGIN_SECONDS", 3.0)
     sleeper = Sleeper()
     with pytest.raises(ToolError) as caught:
         await commands.run(f"setsid {sleeper.command} & kill -STOP $PPID; sleep 60", timeout_seconds=0.5)

@@ -235,7 +235,7 @@ async def test_a_stopped_supervisor_does_not_stop_idle_keepers(tmp_path: Path) -
 
 @pytest.mark.usefixtures("quiet")
 async def test_a_wholly_stopped_supervisor_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "COMMAND_START_SECONDS", 2.0)
+    monkeypatch.setattr("toolkit_core.host.kept_command.COMMAND_START_SECONDS", 2.0)
     commands = HostCommands(tmp_path)
     await commands.run("true")
     await asyncio.sleep(0.5)
@@ -448,8 +448,11 @@ def test_users_that_come_and_go_in_many_threads_do_not_disturb_each_other(tmp_pa
         finally:
             await commands.aclose()
 
+    def blocking(n: int) -> bytes:
+        return asyncio.run(one(n))
+
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        assert list(pool.map(lambda n: asyncio.run(one(n)), range(36))) == [b"%d\n" % n for n in range(36)]
+        assert list(pool.map(blocking, range(36))) == [b"%d\n" % n for n in range(36)]
 
 
 async def test_a_program_without_an_interpreter_has_no_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
