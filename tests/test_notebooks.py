@@ -53,7 +53,7 @@ _METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "n
 
 
 def _normal_cell(cell: dict[str, Any]) -> dict[str, Any]:
-    kept = {"cell_type": cell["cell_type"], "id": cell["id"], "metadata": {}, "source": cell["source"]}
+    kept: dict[str, Any] = {"cell_type": cell["cell_type"], "id": cell["id"], "metadata": {}, "source": cell["source"]}
     if cell["cell_type"] != "code":
         return kept
     outputs: list[dict[str, Any]] = []

@@ -34,7 +34,7 @@ _WRAPPED = "white-space:pre-wrap;overflow-wrap:anywhere"
 _CELL = f"text-align:left;vertical-align:top;padding:2px 10px 2px 0;border:none;border-bottom:1px solid {_GREY}"
 _TABLE = "border-collapse:collapse;border:none;text-align:left;color:inherit;font-size:inherit;margin:0"
 _DIM = "opacity:0.7"
-_WHOLE_CHARS = 60  # half of a page's width
+_WORD_CHARS = 40  # half of a page's width, in code
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -102,20 +102,16 @@ def _diff_line(text: str, *, plain: bool) -> str:
 def _table(part: Table) -> str:
     kept, more = rows(part.rows)
     head = "".join(f"<th style='{_CELL};{_DIM};font-weight:normal'>{escape(line(text))}</th>" for text in part.heads)
-    space = _WRAPPED if part.is_code else "white-space:pre-line;overflow-wrap:anywhere"
-    cells = (
-        "".join(f"<td style='{_CELL};{space}{_fixed(at, row)}'>{escape(cell)}</td>" for at, cell in enumerate(row))
-        for row in kept
-    )
+    space = "white-space:pre-wrap" if part.is_code else "white-space:pre-line"
+    cells = ("".join(f"<td style='{_CELL};{space}{_breaks(cell)}'>{escape(cell)}</td>" for cell in row) for row in kept)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     style = f"{_TABLE};{_MONO}" if part.is_code else _TABLE
     return f"<table style='{style}'><tr>{head}</tr>{body}</table>{_more(more, 'rows')}"
 
 
-def _fixed(at: int, row: Sequence[str]) -> str:
-    """The first cell of several keeps its words whole, unless it is long."""
-    is_short = len(row) > 1 and at == 0 and len(row[0]) <= _WHOLE_CHARS
-    return ";overflow-wrap:normal;word-break:keep-all" if is_short else ""
+def _breaks(cell: str) -> str:
+    """Words stay whole, but for what would push the other columns out of the page."""
+    return ";overflow-wrap:anywhere" if max(map(len, cell.split()), default=0) > _WORD_CHARS else ""
 
 
 def _failure(part: Failure) -> str:

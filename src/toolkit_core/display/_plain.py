@@ -8,7 +8,7 @@ from typing import Any
 from toolkit_core.display._inert import last_lines, line, lines, rows
 from toolkit_core.display._parts import Failure, Part, Picture, Progressing, Table
 from toolkit_core.display._reading import blocks
-from toolkit_core.display._tools import risk_of
+from toolkit_core.display._tools import risk_of, summary_of
 from toolkit_core.limits import DISPLAY_IMAGES, DISPLAY_PROGRESS_LINES
 
 _SUMMARY_CHARS = 100  # a row of a wide terminal
@@ -29,7 +29,7 @@ def tool(shown: Mapping[str, Any]) -> str:
 
 def tool_set(tools: Sequence[Mapping[str, Any]]) -> str:
     """A line a tool."""
-    summaries = [(t.get("name", ""), risk_of(t), str(t.get("description", "")).partition("\n")[0]) for t in tools]
+    summaries = [(tool.get("name", ""), risk_of(tool), summary_of(tool)) for tool in tools]
     kept, more = rows([(name, risk, text[:_SUMMARY_CHARS]) for name, risk, text in summaries])
     width = max((len(row[0]) for row in kept), default=0)
     said = [f"{name:<{width}}  {risk:<12}  {text}".rstrip() for name, risk, text in kept]

@@ -156,8 +156,10 @@ def _file(text: str, data: Data) -> list[Part] | None:
     path, size = data.get("path"), data.get("size_bytes")
     if not isinstance(path, str) or not isinstance(size, int) or "kind" not in data:
         return None
-    body = [] if data["kind"] == "image" else [Code(text)]
-    return [Heading(path, f"{size:,} bytes"), *body]
+    head, _, body = text.partition("\n")
+    if not head.startswith(f"{path}: "):
+        head, body = f"{path}: {size:,} bytes", "" if data["kind"] == "image" else text
+    return [Heading(path, head.removeprefix(f"{path}: ")), *([Code(body)] if body else [])]
 
 
 def _structured(text: str, data: object) -> list[Part] | None:

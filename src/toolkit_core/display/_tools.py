@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from toolkit_core.display._parts import Heading, Note, Part, Prose, Table
+from toolkit_core.limits import DISPLAY_TEXT_CHARS
 
 
 def tool_parts(tool: Mapping[str, Any]) -> list[Part]:
@@ -17,14 +19,20 @@ def tool_parts(tool: Mapping[str, Any]) -> list[Part]:
 
 
 def set_parts(tools: Sequence[Mapping[str, Any]]) -> list[Part]:
-    """A row a tool."""
-    rows = [(tool.get("name", ""), risk_of(tool), str(tool.get("description", ""))) for tool in tools]
+    """A row a tool, with the first sentence of its description."""
+    rows = [(tool.get("name", ""), risk_of(tool), summary_of(tool)) for tool in tools]
     return [Table(("tool", "risk", "description"), rows) if rows else Note("no tools")]
 
 
 def risk_of(tool: Mapping[str, Any]) -> str:
     """The tool's risk in a word."""
     return str(tool.get("risk") or "unclassified")
+
+
+def summary_of(tool: Mapping[str, Any]) -> str:
+    """The first sentence of the tool's description."""
+    said = str(tool.get("description", ""))[:DISPLAY_TEXT_CHARS]
+    return re.split(r"(?<=[.!?])\s|\n", said, maxsplit=1)[0]
 
 
 def _parameter_rows(schema: object) -> list[tuple[object, ...]]:
