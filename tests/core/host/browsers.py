@@ -22,9 +22,10 @@ def _has_browser() -> bool:
         return False
 
 
-def own_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def own_folder(monkeypatch: pytest.MonkeyPatch, factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A temporary folder of the test's own, short enough for Chromium's sockets."""
     require(_has_browser(), "no Chromium on this machine")
+    factory.getbasetemp()  # pytest's own folder is not to lie in this one
     made = Path(tempfile.mkdtemp(prefix="tkt-", dir="/tmp"))
     monkeypatch.setattr(tempfile, "tempdir", str(made))
     yield made

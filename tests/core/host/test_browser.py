@@ -25,8 +25,8 @@ pytestmark = [pytest.mark.timeout(180)]
 
 
 @pytest.fixture(autouse=True)
-def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    yield from own_folder(monkeypatch)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    yield from own_folder(monkeypatch, tmp_path_factory)
 
 
 def tool_for(egress: Egress, *, seconds: float = 60) -> Tool:

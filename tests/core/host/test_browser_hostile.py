@@ -16,8 +16,8 @@ from toolkit_core.tools import browse_tool
 
 
 @pytest.fixture(autouse=True)
-def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    yield from own_folder(monkeypatch)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    yield from own_folder(monkeypatch, tmp_path_factory)
 
 
 @pytest.mark.timeout(120)

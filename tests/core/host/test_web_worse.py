@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import resource
 import time
 from collections.abc import Sequence
 from typing import cast
@@ -12,7 +11,16 @@ from typing import cast
 import pytest
 
 from tests.core.host.test_web_hostile import code, fetch
-from tests.core.host.web_servers import PUBLIC, Net, Server, answer, descriptors_settle_at, fixed, open_descriptors
+from tests.core.host.web_servers import (
+    PUBLIC,
+    Net,
+    PeakMemory,
+    Server,
+    answer,
+    descriptors_settle_at,
+    fixed,
+    open_descriptors,
+)
 from toolkit_core import Tool
 from toolkit_core.host.egress import Connection, Egress
 from toolkit_core.host.web import HostWeb
@@ -71,9 +79,9 @@ async def test_chunks_with_endless_extensions_are_refused() -> None:
             writer.write(b"a" * 65_536)
             await writer.drain()
 
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert code(await fetch(respond, seconds=5)) == "network_error"
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30 * 1024
+    with PeakMemory() as memory:
+        assert code(await fetch(respond, seconds=5)) == "network_error"
+    assert memory.grown_kib < 30 * 1024
 
 
 async def test_switching_protocols_unasked_is_an_error() -> None:

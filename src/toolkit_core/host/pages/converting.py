@@ -20,6 +20,8 @@ _CONTENT = re.compile(r"\bcontent\s{0,8}=\s{0,8}(?:\"([^\"]*)\"|'([^']*)'|([^\s\
 _TARGET = re.compile(
     r"\s{0,64}([0-9.]{1,12})\s{0,64}[;,\s]\s{0,64}(?:url\s{0,8}=\s{0,8})?[\"']?([^\"']*)", re.IGNORECASE
 )
+_LONG_TAG = re.compile(r"<([a-zA-Z][^\s<>/]{0,40})[^<>]{10000,}>")
+_ATTRIBUTES = 1_000  # the converter's time grows with the square of one tag's attributes
 _HEAD_CHARS = 256 * 1024
 _TITLE_CHARS = 2_000
 
@@ -37,7 +39,7 @@ def convert(source: str, base_url: str, max_chars: int) -> dict[str, Any]:
         base_url=base_url,
         preprocessing=PreprocessingOptions(enabled=False),
     )
-    text = (to_markdown(source, options).content or "").replace("\0", "").strip()
+    text = (to_markdown(_LONG_TAG.sub(_without_attributes, source), options).content or "").replace("\0", "").strip()
     head = source[:_HEAD_CHARS]
     body = _BODY.search(head)
     return {
@@ -46,6 +48,10 @@ def convert(source: str, base_url: str, max_chars: int) -> dict[str, Any]:
         "refresh": _refresh(head),
         "cut": len(text) > max_chars,
     }
+
+
+def _without_attributes(tag: re.Match[str]) -> str:
+    return f"<{tag[1]}>" if tag[0].count("=") > _ATTRIBUTES else tag[0]
 
 
 def _title(head: str) -> str:
