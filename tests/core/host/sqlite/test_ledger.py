@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
 import resource
 import signal
 import sqlite3
@@ -301,20 +302,29 @@ asyncio.run(main())
 """
 
 
+def acknowledged_before_they_were_killed(path: Path, round_: int) -> set[str]:
+    """Eight processes write; once all of them are at it, all are killed, at no moment in particular."""
+    argv = [sys.executable, "-c", WRITER, str(path)]
+    writers = [subprocess.Popen([*argv, f"{round_}.{n}"], stdout=subprocess.PIPE) for n in range(8)]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.read(1) == str(round_)[0].encode()  # it has acknowledged its first entry
+    time.sleep(0.2 + random.random() / 2)
+    for writer in writers:
+        os.kill(writer.pid, signal.SIGKILL)
+    seen: set[str] = set()
+    for writer in writers:
+        rest, _ = writer.communicate()
+        whole = (str(round_)[0] + rest.decode()).split("\n")[:-1]
+        seen.update(whole)
+    return seen
+
+
 def test_killed_writers_lose_no_acknowledged_entry_and_never_the_file(path: Path) -> None:
     acknowledged: set[str] = set()
-    for round_ in range(soak(10)):
-        writers = [
-            subprocess.Popen([sys.executable, "-c", WRITER, str(path), f"{round_}.{n}"], stdout=subprocess.PIPE)
-            for n in range(8)
-        ]
-        time.sleep(3)
-        for writer in writers:
-            os.kill(writer.pid, signal.SIGKILL)
-        for writer in writers:
-            out, _ = writer.communicate()
-            acknowledged.update(line for line in out.decode().split("\n")[:-1])
-    assert len(acknowledged) > 50
+    for round_ in range(soak(20)):
+        acknowledged |= acknowledged_before_they_were_killed(path, round_)
+    assert len(acknowledged) >= 8 * soak(20)
     ledger = SQLiteLedger(path)
     stored = {call.entry.entry_id for call in ledger.calls()}
     assert acknowledged <= stored
