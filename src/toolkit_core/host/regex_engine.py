@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from toolkit_core.errors import ToolError
 from toolkit_core.host._native.child import Child
-from toolkit_core.line_ends import speaks_of_cr
 from toolkit_core.host.regex_worker import REFUSED, SPANS_LINES
 from toolkit_core.host.ripgrep import PatternRefusedError, environment, judge_exit
 from toolkit_core.host.stoppable import Stop, StoppedError
 from toolkit_core.limits import REGEX_WORKER_FILE_BYTES, SEARCH_STDERR_BYTES
+from toolkit_core.line_ends import speaks_of_cr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable

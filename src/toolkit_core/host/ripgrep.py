@@ -21,9 +21,9 @@ from toolkit_core.errors import ToolError
 from toolkit_core.host._native.child import Child
 from toolkit_core.host._native.confined_reads import landlock_version
 from toolkit_core.host.judged import descriptor_path
-from toolkit_core.line_ends import across_any_line_end, speaks_of_cr
 from toolkit_core.host.stoppable import Stop, StoppedError
 from toolkit_core.limits import SEARCH_STDERR_BYTES
+from toolkit_core.line_ends import across_any_line_end, speaks_of_cr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NotRequired
 
 from pydantic import Field, SkipValidation
@@ -140,13 +141,13 @@ def grep_tool(
     async def run(args: GrepArguments, context: ToolContext) -> ToolResult[GrepData]:
         _refuse_line_feed(args)
         found = await search.grep(_query(args))
-        shown, data = await _shown(found, args)
-        notes = [*_notes(found, args), *([ON_DISK] if editor else [])]
+        shown = await _shown(found, args)
+        notes = [*_notes(found, shown, args), *([ON_DISK] if editor else [])]
         if found.incomplete:
             hint = "Search a deeper folder, filter with glob, or use a simpler pattern."
-            raise exhausted(found.incomplete, shown, hint=hint)
-        head = shown if found.rows or found.counts else _absence(found, args)
-        return ToolResult.ok("\n".join([head, *notes]), data)
+            raise exhausted(found.incomplete, shown.text, hint=hint)
+        head = shown.text if shown.matches else _absence(found, args)
+        return ToolResult.ok("\n".join([head, *notes]), shown.data)
 
     async def subject(args: GrepArguments) -> str:
         return args.pattern
@@ -211,29 +212,47 @@ def _refuse_line_feed(args: GrepArguments) -> None:
         )
 
 
-async def _shown(found: GrepFound, args: GrepArguments) -> tuple[str, GrepData]:
-    """The text and the data. A hundred thousand rows take a while: the event loop is let in between."""
+@dataclass
+class _Shown:
+    """The text, the data, and what the notes need to know of the rows."""
+
+    text: str
+    data: GrepData
+    matches: int
+    cut: bool = False
+
+
+async def _shown(found: GrepFound, args: GrepArguments) -> _Shown:
     data = GrepData(truncated=found.truncated, skipped=_skipped(found))
-    lines: list[str] = []
     if args.output_mode == "content":
-        rows: list[GrepRow] = []
-        last = spelled = ""
-        async for piece in in_turns(found.rows):
-            for row in piece:
-                if row.path != last:
-                    last, spelled = row.path, one_line_name(row.path)
-                if row.gap and lines:
-                    lines.append("--")
-                lines.append(_row_text(row, spelled))
-                rows.append(_row_data(row))
-        data["rows"] = rows
-    elif args.output_mode == "count":
+        return await _shown_rows(found, data)
+    paths = [one_line_name(path) for path, _ in found.counts]
+    if args.output_mode == "count":
         data["counts"] = [FileCount(path=shown_name(path), count=number) for path, number in found.counts]
-        lines = [f"{one_line_name(path)}:{number}" for path, number in found.counts]
-    else:
-        data["files"] = [shown_name(path) for path, _ in found.counts]
-        lines = [one_line_name(path) for path, _ in found.counts]
-    return "\n".join(lines), data
+        lines = [f"{path}:{number}" for path, (_, number) in zip(paths, found.counts, strict=True)]
+        return _Shown("\n".join(lines), data, len(lines))
+    data["files"] = [shown_name(path) for path, _ in found.counts]
+    return _Shown("\n".join(paths), data, len(paths))
+
+
+async def _shown_rows(found: GrepFound, data: GrepData) -> _Shown:
+    """A hundred thousand rows take a while: the event loop is let in between."""
+    lines: list[str] = []
+    rows: list[GrepRow] = []
+    last = spelled = ""
+    matches, cut = 0, False
+    async for piece in in_turns(found.rows):
+        for row in piece:
+            if row.path != last:
+                last, spelled = row.path, one_line_name(row.path)
+            if row.gap and lines:
+                lines.append("--")
+            lines.append(_row_text(row, spelled))
+            rows.append(_row_data(row))
+            matches += not row.context
+            cut = cut or bool(row.cut)
+    data["rows"] = rows
+    return _Shown("\n".join(lines), data, matches, cut)
 
 
 def _row_data(row: Row) -> GrepRow:
@@ -256,21 +275,20 @@ def _skipped(found: GrepFound) -> int:
     return found.skipped_ignored + found.skipped_binary + found.skipped_unreadable
 
 
-def _notes(found: GrepFound, args: GrepArguments) -> list[str]:
+def _notes(found: GrepFound, shown: _Shown, args: GrepArguments) -> list[str]:
     notes: list[str] = []
     if found.truncated:
         what = "matches" if args.output_mode == "content" else "files"
-        number = sum(not row.context for row in found.rows) or len(found.counts)
         narrower = "Raise `limit` or make the search narrower."
-        notes.append(f"[The first {number:,} {what} by path; more exist. {narrower}]")
-    if any(row.cut for row in found.rows):
+        notes.append(f"[The first {shown.matches:,} {what} by path; more exist. {narrower}]")
+    if shown.cut:
         notes.append(f"[{_CUT} marks rows of more than {GREP_ROW_CHARS} characters.]")
     if found.named_ignored:
         notes.append("[Ignored files were searched too, since the path or the glob names them.]")
     if found.skipped_unreadable:
         number = counted(found.skipped_unreadable, "file or folder", "files or folders")
         notes.append(f"[{number} could not be read.]")
-    if found.skipped_binary and (found.rows or found.counts):
+    if found.skipped_binary and shown.matches:
         notes.append(f"[{counted(found.skipped_binary, 'binary file')} matched too and is not shown.]")
     if found.engine == "python re":
         notes.append("[Matched with Python's re.]")
