@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from toolkit_core.effects import Effects
 from toolkit_core.errors import ToolError
@@ -31,10 +30,10 @@ from toolkit_core.tools._approved import check_approved
 from toolkit_core.tools._file_arguments import PATH_ALIASES, PathJudges, need_port
 from toolkit_core.tools._file_types import binary_type
 from toolkit_core.tools._images import ImageKind, image_kind
-from toolkit_core.tools._line import ShownLine
 from toolkit_core.tools._memory_file import read_whole
 from toolkit_core.tools._notebook import notebook_cells
 from toolkit_core.tools._read_record import DigestingFile, ReadRecord
+from toolkit_core.tools._read_result import ReadFileData, payload_of, text_result
 from toolkit_core.tools._scan import UTF8, Encoding, encoding_of
 from toolkit_core.tools._slice import Slice, SliceQuery, read_slice
 
@@ -59,19 +58,6 @@ class ReadFileArguments(Arguments):
     view: Literal["text", "cells"] = Field(
         default="text", description='"cells" shows a Jupyter notebook cell by cell instead of as JSON.'
     )
-
-
-class ReadFileData(TypedDict):
-    """The payload of read_file."""
-
-    path: str
-    kind: Literal["text", "image", "document", "cells"]
-    first_line: int
-    last_line: int
-    total_lines: int | None
-    next_offset: int | None
-    encoding: str
-    size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -214,7 +200,7 @@ def _read(file: OpenFile, args: ReadFileArguments, limits: _Limits) -> ToolResul
     encoding = encoding_of(head)
     _refuse_binary(file, head, encoding)
     found = read_slice(file, encoding, head, limits.query(args))
-    return _text_result(found, file.path, max(file.stat.size_bytes, len(head)), encoding, "text")
+    return text_result(found, file.path, max(file.stat.size_bytes, len(head)), encoding, "text")
 
 
 def _refuse_binary(file: OpenFile, head: bytes, encoding: Encoding) -> None:
@@ -249,8 +235,8 @@ def _image(file: OpenFile, kind: ImageKind, limits: _Limits) -> ToolResult[ReadF
     if not kind.is_whole(data):
         message = f"{what}. It is damaged or cut short and cannot be decoded."
         raise ToolError(message, code="binary_file", hint="Make or fetch the file anew.")
-    payload = _payload(file.path, "image", Slice(0, total_lines=0), "", size)
-    return ToolResult.ok(what, payload, images=(ImageBlock(kind.mime_type, data),))
+    found = payload_of(file.path, "image", Slice(0, total_lines=0), "", size)
+    return ToolResult.ok(what, found, images=(ImageBlock(kind.mime_type, data),))
 
 
 async def _read_document(documents: Documents | None, found: _Document, query: SliceQuery) -> ToolResult[ReadFileData]:
@@ -269,82 +255,7 @@ def _slice_of_text(
     data = text.encode("utf-8", "backslashreplace")
     file = MemoryOpenFile(path, data)
     found = read_slice(file, UTF8, data[:FILE_BLOCK_BYTES], query)
-    return _text_result(replace(found, final_newline=True), path, size_bytes, UTF8, kind)
-
-
-def _text_result(
-    found: Slice, path: Resolved, size_bytes: int, encoding: Encoding, kind: Literal["text", "document", "cells"]
-) -> ToolResult[ReadFileData]:
-    shown = one_line_name(path.subject)
-    if not found.lines:
-        only_mark = f" but for its byte order mark ({encoding.label})" if encoding.bom_bytes else ""
-        text = f"{shown}: the {_NOUNS[kind]} is empty{only_mark} ({size_bytes:,} bytes)"
-        return ToolResult.ok(text, _payload(path, kind, found, encoding.name, size_bytes))
-    odd = any(isinstance(line, ShownLine) and line.odd for line in found.lines)
-    header = f"{shown}: {_range(found)}" + "".join(f"; {note}" for note in _notes(found, encoding, odd))
-    name = "unknown-8bit" if odd and encoding is UTF8 else encoding.name  # the name of RFC 1428
-    rows = [f"{number:6d}\t{_row(line, number)}" for number, line in enumerate(found.lines, found.first_line)]
-    return ToolResult.ok("\n".join([header, *rows]), _payload(path, kind, found, name, size_bytes))
-
-
-_NOUNS: Final = {"text": "file", "document": "document's text", "cells": "notebook"}
-
-
-def _range(found: Slice) -> str:
-    last = found.first_line + len(found.lines) - 1
-    lines = f"lines {found.first_line}-{last}"
-    if found.total_lines is not None:
-        lines += f" of {found.total_lines}"
-    elif found.more:
-        lines += ", more follow"
-    if not found.more:
-        return lines
-    return f"{lines}; offset={last + 1} reads on"
-
-
-def _notes(found: Slice, encoding: Encoding, odd: bool) -> list[str]:
-    notes = [encoding.label] if encoding.label else []
-    if odd:
-        notes.append("NUL and bytes that are not UTF-8 are shown as \\xEF")
-    if found.crlf_lines:
-        notes.append("mixed line endings (LF and CRLF)" if found.lf_lines else "CRLF line endings")
-    if found.full:
-        notes.append("the limit of text for one call ended it")
-    if found.scan_ended:
-        notes.append("the limit of bytes scanned in one call ended it")
-    if found.total_lines is not None and not found.more and not found.final_newline:
-        notes.append("no newline at the end")
-    return notes
-
-
-def _row(line: ShownLine | str, number: int) -> str:
-    if isinstance(line, str):
-        return line
-    if not line.cut:
-        return line.text
-    of = f"of {line.total:,}" if line.total is not None else "of more"
-    range_shown = f"characters {line.start:,} to {line.end:,} {of}"
-    return f"{line.text} [cut: {range_shown}; offset={number}, char_offset={line.end} reads on]"
-
-
-def _payload(
-    path: Resolved,
-    kind: Literal["text", "image", "document", "cells"],
-    found: Slice,
-    encoding: str,
-    size_bytes: int,
-) -> ReadFileData:
-    last = found.first_line + len(found.lines) - 1 if found.lines else 0
-    return ReadFileData(
-        path=path.subject,
-        kind=kind,
-        first_line=found.first_line,
-        last_line=last,
-        total_lines=found.total_lines,
-        next_offset=last + 1 if found.more else None,
-        encoding=encoding,
-        size_bytes=size_bytes,
-    )
+    return text_result(replace(found, final_newline=True), path, size_bytes, UTF8, kind)
 
 
 _MARKS: Final[dict[FileKind, str]] = {"directory": "/", "link": " (link)", "other": " (special)", "file": ""}
