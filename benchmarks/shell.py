@@ -138,6 +138,9 @@ async def measure(rounds: int) -> list[Row]:
             Row("200 MB of output, memory", grown, 8, "MiB"),
             Row("200 MB of output, worst event-loop gap", gap.worst_seconds * 1000, 10, "ms"),
         ]
+        async with Gap() as idle:
+            await asyncio.sleep(0.5)
+        rows.append(Row("worst event-loop gap of an idle half second", idle.worst_seconds * 1000, 10, "ms"))
         async with Gap() as gap:
             await shell(FLOOD)
         rows.append(Row("the same through the tool, worst event-loop gap", gap.worst_seconds * 1000, 10, "ms"))

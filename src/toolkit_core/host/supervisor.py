@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import errno
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -202,9 +203,12 @@ class _Shared:
                 self._link.say(kind + os.fsencode(folder), [])
 
     def end(self) -> None:
-        """End the supervisor and every command."""
+        """End the supervisor and every command; remove the scratch folders that nobody closed."""
         with self._lock:
             self._end()
+            for folder in self._scratch:
+                shutil.rmtree(folder, ignore_errors=True)
+            self._scratch.clear()
 
     def _end(self) -> None:
         link, self._link = self._link, None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 
@@ -40,6 +41,7 @@ async def main(folder: str, options: set[str], commands: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background is started with it ignored
     asyncio.run(
         main(sys.argv[1], {a for a in sys.argv if a.startswith("--")}, [a for a in sys.argv[2:] if a[:2] != "--"])
     )

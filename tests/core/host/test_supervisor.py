@@ -45,9 +45,13 @@ class Owner:
     def end(self, number: int) -> None:
         """Signal it and wait until it is gone."""
         self.process.send_signal(number)
-        self.process.wait(60)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        try:
+            self.process.wait(60)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            assert self.process.stdout is not None
+            self.process.stdout.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -191,6 +195,20 @@ async def test_a_killed_supervisor_is_replaced_and_what_it_ran_is_an_error(tmp_p
     assert "so far" in caught.value.detail
     assert sleeper.gone()
     assert (await commands.run("echo on")).stdout == b"on\n"
+    await commands.aclose()
+
+
+@pytest.mark.usefixtures("quiet")
+async def test_a_stopped_keeper_ends_its_command_when_the_supervisor_is_killed(tmp_path: Path) -> None:
+    commands = HostCommands(tmp_path)
+    sleeper = Sleeper()
+    running = asyncio.create_task(commands.run(f"setsid {sleeper.command} & kill -STOP $PPID; {sleeper.command}"))
+    await sleeper.started(2)
+    os.kill(supervisor_pid(), signal.SIGKILL)
+    with pytest.raises(ToolError) as caught:
+        await asyncio.wait_for(running, 30)
+    assert caught.value.code == "killed"
+    assert sleeper.gone()
     await commands.aclose()
 
 
@@ -435,8 +453,10 @@ def test_few_descriptors_are_an_error_and_nothing_is_stuck(tmp_path: Path) -> No
 def test_a_missing_interpreter_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     supervisor.shared.end()
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
+    commands = HostCommands(tmp_path)
     with pytest.raises(ToolError) as caught:
-        asyncio.run(HostCommands(tmp_path).run("true"))
+        asyncio.run(commands.run("true"))
+    asyncio.run(commands.aclose())
     assert caught.value.code == "unavailable"
 
 

@@ -97,13 +97,13 @@ class Keeper:
     def serve(self) -> None:
         """Take commands until there is no seat to wait on, or nobody above."""
         while self._pool.sit_down():
-            process_tree.die_with_parent(signal.SIGKILL)
+            process_tree.signal_at_parents_death(signal.SIGKILL)
             if os.getppid() != self._supervisor:
                 return
             _, descriptors, _, _ = socket.recv_fds(
                 self._work, supervision.MAX_DATAGRAM_BYTES, supervision.MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
             )
-            process_tree.die_with_parent(0)  # from here on the command must be ended first
+            process_tree.signal_at_parents_death(signal.SIGCONT)  # to end the command then, even if it was stopped
             self._pool.stand_up()
             if not descriptors or not self._take(descriptors):
                 return

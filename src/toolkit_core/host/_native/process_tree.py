@@ -33,8 +33,8 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def die_with_parent(number: int) -> None:
-    """Have this signal sent when the thread that forked this process ends; 0 for none (PR_SET_PDEATHSIG)."""
+def signal_at_parents_death(number: int) -> None:
+    """Have this signal sent when the thread that forked this process ends (PR_SET_PDEATHSIG)."""
     _prctl(_PR_SET_PDEATHSIG, number)
 
 
