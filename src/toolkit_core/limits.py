@@ -677,7 +677,7 @@ SSH_CONNECTIONS_MAX: Final = 4
 SSH_CONNECT_ATTEMPTS: Final = 3
 """A connection that is cut while it is made is made again: no command has been sent yet."""
 
-SSH_NOISE_BYTES: Final = 65_536
+KEEPER_NOISE_BYTES: Final = 65_536
 """What a login shell may print before the command starts."""
 
 SSH_KILL_SECONDS: Final = 5.0
