@@ -13,7 +13,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format soak bench clean $(VENV)
+.PHONY: help demo test check format soak bench pyodide clean $(VENV)
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -50,5 +50,8 @@ soak: $(STAMP)  ## run the test suite with every soak at full length
 bench: $(STAMP)  ## measure; the numbers are of this machine
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+pyodide: $(STAMP)  ## run tests/neutral in Pyodide, and two tools in a page, without the host
+	@$(BIN)/python -m tests.pyodide
+
 clean:  ## remove what was built
-	@rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .pyodide dist build .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Tests of the neutral core: no machine is touched; CPython runs them (`make test`), and Pyodide (`make pyodide`)."""
