@@ -147,7 +147,8 @@ class Egress:
 
     async def _approved(self, name: str) -> list[Address]:
         try:
-            answers = list(await self._resolve(name))
+            found = self._resolve(name)
+            answers = list(await found if isinstance(found, Awaitable) else found)
         except (OSError, UnicodeError) as e:
             reason = getattr(e, "strerror", None) or str(e)
             raise ToolError(

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from toolkit_core.limits import WEB_RESOLVER_THREADS
 
-Resolver = Callable[[str], Awaitable[Sequence[str]]]
-"""Takes a host name, gives its addresses as text. Raises OSError where the name does not resolve."""
+Resolver = Callable[[str], Awaitable[Sequence[str]] | Sequence[str]]
+"""Takes a host name, gives its addresses as text, at once or awaited. Raises OSError where there are none."""
 
 _POLL_SECONDS = 0.02
 

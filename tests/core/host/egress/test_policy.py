@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.core.host.web_servers import Net, Server, answer, fixed
 from toolkit_core import ToolError
+from toolkit_core.host.bridge import run_blocking
 from toolkit_core.host.egress import Connection, Egress, SystemResolver, Target
 from toolkit_core.host.egress.addresses import refusal
 from toolkit_core.host.web import HostWeb
@@ -247,3 +248,21 @@ def test_the_same_policy_works_on_several_event_loops() -> None:
     tool = web_fetch_tool(HostWeb(egress=net.egress()))
     assert "again" in asyncio.run(once())
     assert "again" in asyncio.run(once())
+
+
+async def test_a_resolver_may_answer_at_once() -> None:
+    async with Server(fixed(answer(b"here", content_type="text/plain"))).running() as server:
+        egress = Egress(resolver=lambda host: ["8.8.8.8"], dial=Net(server.port).dial)
+        assert "here" in (await web_fetch_tool(HostWeb(egress=egress))(url="http://pub.test/")).text
+
+
+def test_it_works_from_the_blocking_bridge_too() -> None:
+    """A page that is converted in a child process, on a loop that is not the main thread's."""
+    page = answer(b"<title>T</title><p>large</p><!--" + b"x" * 300_000 + b"-->")
+
+    async def once() -> str:
+        async with Server(fixed(page)).running() as server:
+            tool = web_fetch_tool(HostWeb(egress=Net(server.port).egress()))
+            return (await tool(url="http://pub.test/")).text
+
+    assert run_blocking(once()).endswith("# T\n\nlarge")
