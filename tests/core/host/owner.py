@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 
 from toolkit_core.host.commands import HostCommands
 from toolkit_core.host.processes import HostProcesses
@@ -34,9 +35,11 @@ async def main(folder: str, options: set[str], commands: list[str]) -> None:
     work = asyncio.gather(*(host.run(command, timeout_seconds=600) for command in commands))
     if "--fork" in options:
         await asyncio.sleep(1)
-        if os.fork() == 0:
-            time.sleep(600)
-            os._exit(0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # 3.12 warns of a fork beside threads
+            if os.fork() == 0:
+                time.sleep(600)
+                os._exit(0)
     await work
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -304,7 +305,9 @@ def test_a_forked_child_has_its_own_and_leaves_the_parents_alone(tmp_path: Path)
     asyncio.run(commands.run("true"))
     pid = supervisor_pid()
     folder = asyncio.run(commands.run("echo $TMPDIR")).stdout.decode().strip()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # 3.12 warns of a fork beside threads: it is the point
+        child = os.fork()
     if child == 0:
         status = 1
         try:
