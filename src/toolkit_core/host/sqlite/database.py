@@ -6,6 +6,7 @@ import asyncio
 import os
 import sqlite3
 import threading
+import weakref
 from typing import TYPE_CHECKING, TypeVar
 
 from toolkit_core.errors import ToolError
@@ -87,6 +88,7 @@ class Database:
             connection.close()
             raise
         self._connection, self._pid, self._file = connection, os.getpid(), self._identity()
+        weakref.finalize(self, _close, connection, self._pid)
         return connection
 
     def _is_in_place(self) -> bool:
@@ -113,6 +115,12 @@ class Database:
 
     def _version(self, connection: sqlite3.Connection) -> int:
         return schema_version(connection, application_id=self._application_id, newest=len(self._migrations))
+
+
+def _close(connection: sqlite3.Connection, pid: int) -> None:
+    """Close what nobody closed; a forked child leaves its parent's connection alone."""
+    if pid == os.getpid():
+        connection.close()
 
 
 def schema_version(connection: sqlite3.Connection, *, application_id: int, newest: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from toolkit_core.host.bubblewrap import BubblewrapSandbox
+
+PYTHON = os.path.realpath(sys.executable)
+"""Visible in every sandbox: that of a virtual environment below /tmp is covered by the private /tmp."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.host.bubblewrap.confined import confined
+from tests.core.host.bubblewrap.confined import PYTHON, confined
 from toolkit_core.errors import ToolError
 from toolkit_core.host.bubblewrap import BubblewrapSandbox, SandboxLimits
 from toolkit_core.ports.sandbox import Invocation, SandboxClient, SupportsWrap
@@ -271,10 +271,10 @@ async def test_unix_sockets_stay_closed_with_the_network_on(base: Path, workspac
             "    try: socket.socket(family).connect(address); print('in')\n"
             "    except OSError: print('closed')\n"
         )
-        words = [sys.executable, "-c", tries, str(base / "s"), f"toolkit-{os.getpid()}", str(tcp.getsockname()[1])]
+        words = [PYTHON, "-c", tries, str(base / "s"), f"toolkit-{os.getpid()}", str(tcp.getsockname()[1])]
         control = subprocess.run(words, check=True, capture_output=True, text=True)
         assert control.stdout.split() == ["in", "in", "in"]
-        command = f"exec {sys.executable} -c '{tries.replace(chr(39), chr(34))}' {words[3]} {words[4]} {words[5]}"
+        command = f"exec {PYTHON} -c '{tries.replace(chr(39), chr(34))}' {words[3]} {words[4]} {words[5]}"
         on = await confined(BubblewrapSandbox(workspace, network=True), command)
         off = await confined(BubblewrapSandbox(workspace), command + "; getent hosts example.com; echo rc=$?")
     assert on.stdout.split() == ["closed", "closed", "in"], on.stderr
@@ -304,7 +304,7 @@ async def test_limits_bind(workspace: Path) -> None:
     assert shown.stdout.split() == ["1", str(400 * 1024), "64", "64"]
     burnt = await confined(sandbox, "sh -c 'while :; do :; done'; echo rc=$?")
     assert burnt.stdout in {"rc=137\n", "rc=152\n"}
-    big = await confined(sandbox, f"{sys.executable} -c 'bytearray(900 * 1024**2)'; echo rc=$?")
+    big = await confined(sandbox, f"{PYTHON} -c 'bytearray(900 * 1024**2)'; echo rc=$?")
     assert "MemoryError" in big.stderr
     assert limits.unbound() == (("processes",) if os.geteuid() == 0 else ())
 
@@ -412,8 +412,9 @@ async def test_status_text_that_a_stranger_wrote_is_ignored(
 
 
 OWNER = """
-import asyncio, sys
+import asyncio, signal, sys
 from toolkit_core.host.bubblewrap import BubblewrapSandbox
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background is started with it ignored
 asyncio.run(BubblewrapSandbox(sys.argv[1]).run(sys.argv[2]))
 """
 

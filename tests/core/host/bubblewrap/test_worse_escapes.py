@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.host.bubblewrap.confined import confined
+from tests.core.host.bubblewrap.confined import PYTHON, confined
 from toolkit_core.errors import ToolError
 from toolkit_core.host.bubblewrap import BubblewrapSandbox
 from toolkit_core.host.bubblewrap import runs as runs_module
@@ -51,7 +51,7 @@ async def test_no_file_of_the_workspace_becomes_a_shell_of_its_owner_for_others(
     subprocess.run([sys.executable, "-c", SET_ID_TRIES], cwd=free, check=True)
     assert set_id_files(free), "control: without the filter it works"
     (workspace / "tries.py").write_text(SET_ID_TRIES)
-    done = await confined(BubblewrapSandbox(workspace), f"{sys.executable} tries.py; cp /bin/sh sh; chmod u+s sh")
+    done = await confined(BubblewrapSandbox(workspace), f"{PYTHON} tries.py; cp /bin/sh sh; chmod u+s sh")
     assert "Operation not permitted" in done.stderr
     assert set_id_files(workspace) == []
     assert (workspace / "sh").exists()
@@ -74,7 +74,7 @@ async def test_no_file_of_the_kernel_opens_for_writing(workspace: Path) -> None:
         "print('done')\n"
     )
     (workspace / "walk.py").write_text(walk)
-    assert (await confined(BubblewrapSandbox(workspace), f"{sys.executable} walk.py")).stdout == "done\n"
+    assert (await confined(BubblewrapSandbox(workspace), f"{PYTHON} walk.py")).stdout == "done\n"
 
 
 async def test_a_command_cannot_hold_the_lock_that_every_other_one_needs(workspace: Path, state: Path) -> None:
@@ -169,7 +169,7 @@ async def test_entries_that_flicker_while_the_command_ends_are_swept(base: Path,
     )
     sandbox = BubblewrapSandbox(workspace)
     (workspace / "flicker.py").write_text(flicker)
-    command = f"for i in 1 2 3; do setsid {sys.executable} flicker.py & done; sleep 0.5"
+    command = f"for i in 1 2 3; do setsid {PYTHON} flicker.py & done; sleep 0.5"
     await asyncio.gather(*(confined(sandbox, command) for _ in range(3)))
     assert not os.path.lexists(workspace / ".vscode")
     assert (host / "tasks.json").read_text() == "precious"

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.core.host.bubblewrap.confined import confined
+from tests.core.host.bubblewrap.confined import PYTHON, confined
 from tests.core.host.bubblewrap.escapes import ESCAPES, Escape
 from tests.core.host.bubblewrap.scene import Scene
 from toolkit_core.host.bubblewrap import BubblewrapSandbox
@@ -40,7 +40,7 @@ async def _unguarded(scene: Scene, command: str, seconds: float) -> str:
 
 async def attempt(escape: Escape, scene: Scene, *, guarded: bool, strict: bool = False) -> dict[str, Any]:
     """Run one attempt in its scene."""
-    command = scene.substitute(escape.command, sys.executable)
+    command = scene.substitute(escape.command, PYTHON)
     found: dict[str, Any] = {"note": "", "text": "", "approved": False}
     acting = asyncio.ensure_future(_act_as_host(scene))
     if guarded:
