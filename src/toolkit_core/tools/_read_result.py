@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from typing_extensions import TypedDict
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from toolkit_core.ports.files import Resolved
     from toolkit_core.tools._scan import Encoding
     from toolkit_core.tools._slice import Slice
+
+_NUMBER: Final = "%6d\t"
 
 TextKind = Literal["text", "document", "cells"]
 
@@ -41,15 +43,12 @@ def text_result(
         only_mark = f" but for its byte order mark ({encoding.label})" if encoding.bom_bytes else ""
         text = f"{shown}: the {_NOUNS[kind]} is empty{only_mark} ({size_bytes:,} bytes)"
         return ToolResult.ok(text, payload_of(path, kind, found, encoding.name, size_bytes))
-    special = [line for line in found.lines if isinstance(line, ShownLine)]
-    odd = any(line.odd for line in special)
+    odd = found.mixed and any(isinstance(line, ShownLine) and line.odd for line in found.lines)
     header = f"{shown}: {_range(found)}" + "".join(f"; {note}" for note in _notes(found, encoding, odd))
     name = "unknown-8bit" if odd and encoding is UTF8 else encoding.name  # the name of RFC 1428
-    numbered = enumerate(found.lines, found.first_line)
-    if special:
-        rows = [f"{number:6d}\t{_row(line, number)}" for number, line in numbered]
-    else:
-        rows = [f"{number:6d}\t{line}" for number, line in numbered]
+    numbers = range(found.first_line, found.first_line + len(found.lines))
+    lines = map(_row, found.lines, numbers) if found.mixed else cast("list[str]", found.lines)
+    rows = map(str.__add__, map(_NUMBER.__mod__, numbers), lines)  # in C throughout: numbering costs more than reading
     return ToolResult.ok("\n".join([header, *rows]), payload_of(path, kind, found, name, size_bytes))
 
 

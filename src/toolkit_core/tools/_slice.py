@@ -47,6 +47,7 @@ class Slice:
         first_line: Number of the first.
         lines: As they are shown; a plain string is a whole line with nothing to say about it.
         total_lines: Lines of the file, where the scan reached its end.
+        mixed: Whether some lines are no plain strings.
         crlf_lines: Shown lines that end in CRLF.
         lf_lines: Shown lines that end in LF alone.
         more: Whether lines follow.
@@ -57,6 +58,7 @@ class Slice:
 
     first_line: int
     lines: list[ShownLine | str] = field(default_factory=list["ShownLine | str"])
+    mixed: bool = False
     crlf_lines: int = 0
     lf_lines: int = 0
     total_lines: int | None = None
@@ -264,6 +266,7 @@ class _Collector:
         self._room -= size
         self._carry, self._long = b"", None
         self.found.lines.append(line)
+        self.found.mixed = True
         if line.crlf is not None:
             self.found.crlf_lines += line.crlf
             self.found.lf_lines += not line.crlf
