@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from toolkit_core.host.browser import ChromiumBrowser
     from toolkit_core.host.bubblewrap import BubblewrapSandbox, SandboxLimits
     from toolkit_core.host.commands import HostCommands
+    from toolkit_core.host.docker import DockerSandbox
     from toolkit_core.host.documents import PdfDocuments
     from toolkit_core.host.egress import Egress
     from toolkit_core.host.files import HostFiles
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from toolkit_core.host.search import HostSearch
     from toolkit_core.host.search_providers import brave, duckduckgo, searxng, tavily
     from toolkit_core.host.sqlite import SQLiteCommitments, SQLiteLedger
+    from toolkit_core.host.ssh import SSHSandbox
     from toolkit_core.host.web import HostWeb
     from toolkit_core.limits import Limits
     from toolkit_core.output_window import Window, bounded, window
@@ -44,6 +46,12 @@ if TYPE_CHECKING:
     from toolkit_core.ports.sandbox import SandboxClient
     from toolkit_core.ports.search import Search
     from toolkit_core.result import ImageBlock, TextBlock, ToolResult
+    from toolkit_core.sandboxes.client_commands import ClientCommands
+    from toolkit_core.sandboxes.client_files import ClientFiles
+    from toolkit_core.sandboxes.client_search import ClientSearch
+    from toolkit_core.sandboxes.e2b import E2BSandbox
+    from toolkit_core.sandboxes.in_memory import InMemorySandbox
+    from toolkit_core.sandboxes.kubernetes import KubernetesSandbox
     from toolkit_core.tool import Tool, ToolSet
     from toolkit_core.tools import (
         ReadRecord,
@@ -72,6 +80,21 @@ if TYPE_CHECKING:
         write_file_tool,
     )
     from toolkit_core.trust_inputs import TRUST_INPUTS, trust_input
+    from toolkit_core.workspace import (
+        AzureMount,
+        DirEntry,
+        EntryStatus,
+        FileEntry,
+        GCSMount,
+        GitRepo,
+        LocalDir,
+        LocalFile,
+        ManifestResult,
+        R2Mount,
+        S3Mount,
+        WorkspaceManifest,
+        apply_manifest,
+    )
 
 _NAMES: Final = {
     "capabilities": "TOOLS_SCHEMA files memory processes shell standard_capabilities web",
@@ -85,6 +108,7 @@ _NAMES: Final = {
     "host.browser": "ChromiumBrowser",
     "host.bubblewrap": "BubblewrapSandbox SandboxLimits",
     "host.commands": "HostCommands",
+    "host.docker": "DockerSandbox",
     "host.documents": "PdfDocuments",
     "host.egress": "Egress",
     "host.files": "HostFiles",
@@ -93,6 +117,7 @@ _NAMES: Final = {
     "host.search": "HostSearch",
     "host.search_providers": "brave duckduckgo searxng tavily",
     "host.sqlite": "SQLiteCommitments SQLiteLedger",
+    "host.ssh": "SSHSandbox",
     "host.web": "HostWeb",
     "limits": "Limits",
     "output_window": "Window bounded window",
@@ -108,6 +133,12 @@ _NAMES: Final = {
     "ports.sandbox": "SandboxClient",
     "ports.search": "Search",
     "result": "ImageBlock TextBlock ToolResult",
+    "sandboxes.client_commands": "ClientCommands",
+    "sandboxes.client_files": "ClientFiles",
+    "sandboxes.client_search": "ClientSearch",
+    "sandboxes.e2b": "E2BSandbox",
+    "sandboxes.in_memory": "InMemorySandbox",
+    "sandboxes.kubernetes": "KubernetesSandbox",
     "tool": "Tool ToolSet",
     "tools": (
         "ReadRecord ask_user_question_tool bash_tool browse_tool catalogued commitments_tool "
@@ -117,6 +148,10 @@ _NAMES: Final = {
         "write_file_tool"
     ),
     "trust_inputs": "TRUST_INPUTS trust_input",
+    "workspace": (
+        "AzureMount DirEntry EntryStatus FileEntry GCSMount GitRepo "
+        "LocalDir LocalFile ManifestResult R2Mount S3Mount WorkspaceManifest apply_manifest"
+    ),
 }
 _HOME: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
 
@@ -129,31 +164,47 @@ __all__ = [
     "Answer",
     "Arguments",
     "Ask",
+    "AzureMount",
     "BubblewrapSandbox",
     "Capability",
     "Catalog",
     "ChromiumBrowser",
     "Claims",
+    "ClientCommands",
+    "ClientFiles",
+    "ClientSearch",
     "CommandResult",
     "Commands",
     "Commitment",
     "CommitmentStore",
     "Decision",
+    "DirEntry",
+    "DockerSandbox",
+    "E2BSandbox",
     "Editor",
     "Effects",
     "Egress",
+    "EntryStatus",
     "ErrorCode",
     "ErrorInfo",
+    "FileEntry",
     "Files",
+    "GCSMount",
+    "GitRepo",
     "HostCommands",
     "HostFiles",
     "HostProcesses",
     "HostSearch",
     "HostWeb",
     "ImageBlock",
+    "InMemorySandbox",
+    "KubernetesSandbox",
     "Ledger",
     "LedgerEntry",
     "Limits",
+    "LocalDir",
+    "LocalFile",
+    "ManifestResult",
     "Option",
     "PdfDocuments",
     "Policy",
@@ -161,10 +212,13 @@ __all__ = [
     "Processes",
     "Progress",
     "Question",
+    "R2Mount",
     "ReadRecord",
     "Resolved",
+    "S3Mount",
     "SQLiteCommitments",
     "SQLiteLedger",
+    "SSHSandbox",
     "SandboxClient",
     "SandboxLimits",
     "Search",
@@ -178,6 +232,8 @@ __all__ = [
     "ToolSet",
     "ToolSummary",
     "Window",
+    "WorkspaceManifest",
+    "apply_manifest",
     "ask_user_question_tool",
     "bash_tool",
     "bounded",

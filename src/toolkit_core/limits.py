@@ -474,6 +474,9 @@ COMMAND_ANSWER_SECONDS: Final = 4.0
 COMMAND_END_MARGIN_SECONDS: Final = 15.0
 """Past timeout and grace: the kill loop's own 5 s and a loaded machine."""
 
+SUPERVISOR_IDLE_SECONDS: Final = 0.5
+"""Commands that follow each other share a supervisor; between an agent's turns no helper process is left."""
+
 SUPERVISOR_STOP_SECONDS: Final = 5.0
 """Ending an idle supervisor takes milliseconds."""
 
@@ -680,11 +683,14 @@ SSH_CONNECT_ATTEMPTS: Final = 3
 KEEPER_NOISE_BYTES: Final = 65_536
 """What a login shell may print before the command starts."""
 
-SSH_KILL_SECONDS: Final = 5.0
+KEEPER_KILL_SECONDS: Final = 5.0
 """How long the far side may take to confirm a kill before a second channel is tried."""
 
-DOCKER_START_SECONDS: Final = 120.0
+DOCKER_START_SECONDS: Final = 300.0
 """Making a container, its image pulled if need be."""
+
+DOCKER_PIDS_MAX: Final = 1024
+"""Processes of one container: a parallel build, and no fork bomb."""
 
 # --- what a composition may change -------------------------------------------------------------------
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from toolkit_core.errors import ToolError
-from toolkit_core.limits import KEEPER_NOISE_BYTES
+from toolkit_core.limits import COMMAND_GRACE_SECONDS, KEEPER_KILL_SECONDS, KEEPER_NOISE_BYTES
 from toolkit_core.ports.commands import CommandResult
 from toolkit_core.sandboxes.kept_output import KeptOutput
 from toolkit_core.text import one_line_name
@@ -205,6 +206,40 @@ class KeeperRun:
                 hint="It must give a POSIX shell.",
             )
         return lost(self.where, "The command was running" if self.started else "The command may have started", detail)
+
+
+async def end(
+    run: KeeperRun,
+    tell: Callable[[bytes], None],
+    kill_apart: Callable[[], Awaitable[object]],
+    *,
+    politely: bool,
+) -> None:
+    """End a command and wait until it is gone: by its keeper, else by a script on another channel.
+
+    Args:
+        run: The command.
+        tell: Writes a line to its keeper; an OSError says that the channel is closing.
+        kill_apart: Runs `killer` on another channel; what it raises is passed over.
+        politely: First TERM and 2 s.
+    """
+    steps = [(b"TERM\n", COMMAND_GRACE_SECONDS)] * politely + [(b"KILL\n", KEEPER_KILL_SECONDS)]
+    for word, seconds in steps:
+        with suppress(OSError):
+            tell(word)
+        if await _closed(run, seconds):
+            return
+    with suppress(ToolError, OSError, TimeoutError):
+        async with asyncio.timeout(KEEPER_KILL_SECONDS):
+            await kill_apart()
+    await _closed(run, KEEPER_KILL_SECONDS)
+
+
+async def _closed(run: KeeperRun, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await run.closed.wait()
+    return run.closed.is_set()
 
 
 def lost(where: str, what: str, detail: str = "") -> ToolError:

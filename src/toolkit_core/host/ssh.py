@@ -9,27 +9,25 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from toolkit_core.cleanup import finish
 from toolkit_core.command_checks import check_command, checked_timeout
 from toolkit_core.errors import ErrorCode, ToolError
-from toolkit_core.host.keeper_run import KeeperRun, lost
+from toolkit_core.host.keeper_run import KeeperRun, end, lost
 from toolkit_core.host.keeper_script import by_login_shell, keeper, killer, new_mark
 from toolkit_core.host.loop_thread import LoopThread
 from toolkit_core.limits import (
     CLEANUP_SECONDS,
     CLIENT_FILE_MAX_BYTES,
     CLIENT_PROBE_SECONDS,
-    COMMAND_GRACE_SECONDS,
     COMMAND_OUTPUT_MAX_BYTES,
     COMMAND_TIMEOUT_SECONDS,
     SSH_CONNECTIONS_MAX,
-    SSH_KILL_SECONDS,
 )
 from toolkit_core.sandboxes.client_files import plane_folder
 from toolkit_core.sandboxes.client_search import ClientSearch
-from toolkit_core.sandboxes.shell_words import assigned
+from toolkit_core.shell_words import assigned
 from toolkit_core.text import one_line_name
 
 if TYPE_CHECKING:
@@ -42,6 +40,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SFTP_FILE: Final = 1  # draft-ietf-secsh-filexfer-13, 7.2
+_SFTP_FOLDER: Final = 2
+_SFTP_UNKNOWN: Final = 5
 _ARGUMENT_BYTES: Final = 60_000
 _MISSING: Final = 64
 
@@ -269,38 +270,26 @@ class SSHSandbox:
     async def _start(self, line: Line, run: KeeperRun, words: str) -> SSHClientChannel[bytes]:
         import asyncssh
 
-        from toolkit_core.host.ssh_link import Session
-
         try:
-            channel, _ = await line.connection.create_session(lambda: Session(run), words, encoding=None)
+            return await line.start(run, words)
         except asyncssh.ChannelOpenError as e:
             message = f"{self._host} opened no channel: {e.reason}."
             raise ToolError(message, code="unavailable", hint="Nothing was run. Try again.", retryable=True) from e
         except (asyncssh.Error, OSError) as e:
             raise lost(self._host, "The command was about to start") from e
-        return channel
 
     async def _end(
         self, line: Line, channel: SSHClientChannel[bytes], run: KeeperRun, *, politely: bool = True
     ) -> None:
-        """End the command and wait until it is gone: by its keeper, else on a second channel."""
-        steps = [(b"TERM\n", COMMAND_GRACE_SECONDS)] * politely + [(b"KILL\n", SSH_KILL_SECONDS)]
-        for word, wait_seconds in steps:
-            with suppress(OSError):  # a channel that is closing
-                channel.write(word)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait_seconds):
-                    await run.closed.wait()
-                    return
-        import asyncssh
+        async def kill_apart() -> None:
+            import asyncssh
 
-        with suppress(asyncssh.Error, OSError, TimeoutError):
-            async with asyncio.timeout(SSH_KILL_SECONDS):
+            try:
                 await line.connection.run(by_login_shell(killer(run.mark)), encoding=None)
-        channel.close()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(SSH_KILL_SECONDS):
-                await run.closed.wait()
+            except asyncssh.Error as e:
+                raise OSError(str(e)) from e
+
+        await end(run, cast("Callable[[bytes], None]", cast("Any", channel).write), kill_apart, politely=politely)
 
 
 def _new_link(host: str, options: Mapping[str, Any], max_connections: int) -> Link:
@@ -322,13 +311,11 @@ def _on_this_loop(listener: Callable[[StreamName, bytes], None]) -> Callable[[St
 
 
 async def _regular_size(sftp: SFTPClient, path: str) -> int:
-    import asyncssh
-
     attributes = await sftp.stat(path.encode("utf-8", "surrogateescape"))
-    shown = one_line_name(path)
-    if attributes.type == asyncssh.FILEXFER_TYPE_DIRECTORY:
+    kind, shown = attributes.type, one_line_name(path)
+    if kind == _SFTP_FOLDER:
         raise ToolError(f"{shown} is a folder, not a file.", code="is_a_directory")
-    if attributes.type not in (asyncssh.FILEXFER_TYPE_REGULAR, asyncssh.FILEXFER_TYPE_UNKNOWN):
+    if kind not in (_SFTP_FILE, _SFTP_UNKNOWN):
         raise ToolError(f"{shown} is a special file, not a file; it was not opened.", code="not_a_file")
     return attributes.size or 0
 
@@ -337,12 +324,11 @@ def _sftp_refused(error: Exception, path: str) -> ToolError:
     import asyncssh
 
     shown, reason = one_line_name(path), str(getattr(error, "reason", error))
-    codes: dict[type[Exception], ErrorCode] = {
-        asyncssh.SFTPNoSuchFile: "not_found",
-        asyncssh.SFTPNoSuchPath: "not_found",
-        asyncssh.SFTPFileIsADirectory: "is_a_directory",
-    }
-    code = next((code for kind, code in codes.items() if isinstance(error, kind)), "io_error")
+    code: ErrorCode = "io_error"
+    if isinstance(error, asyncssh.SFTPNoSuchFile | asyncssh.SFTPNoSuchPath):
+        code = "not_found"
+    elif isinstance(error, asyncssh.SFTPFileIsADirectory):
+        code = "is_a_directory"
     if code == "not_found":
         return ToolError(f"There is nothing at {shown}.", code=code)
     return ToolError(f"{shown} cannot be used: {reason}.", code=code)

@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import asyncssh
 
@@ -21,7 +21,7 @@ from toolkit_core.limits import (
 )
 
 if TYPE_CHECKING:
-    from asyncssh import SFTPClient, SSHClientConnection
+    from asyncssh import SFTPClient, SSHClientChannel, SSHClientConnection
 
     from toolkit_core.host.keeper_run import KeeperRun
 
@@ -64,6 +64,13 @@ class Line:
     def usable(self) -> bool:
         """Whether it is open."""
         return not self.connection.is_closed()
+
+    async def start(self, run: KeeperRun, words: str) -> SSHClientChannel[bytes]:
+        """Start a command line on a channel of its own. Raises asyncssh's errors and OSError."""
+        # The package's own types leave the encoding open, which decides between bytes and str.
+        connection = cast("Any", self.connection)
+        channel, _ = await connection.create_session(lambda: Session(run), words, encoding=None)
+        return cast("SSHClientChannel[bytes]", channel)
 
     async def files(self) -> SFTPClient:
         """Its file transfer session, one for all."""

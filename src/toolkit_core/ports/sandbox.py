@@ -68,6 +68,15 @@ class SupportsList(Protocol):
 
 
 @runtime_checkable
+class SupportsMakeFolder(Protocol):
+    """Making a folder without a command."""
+
+    async def make_folder(self, path: str) -> bool:
+        """Make it, and the folders above it; False where it was there."""
+        ...
+
+
+@runtime_checkable
 class SupportsRemove(Protocol):
     """Removing a file or a folder with what is in it."""
 
@@ -103,7 +112,7 @@ class SupportsProcesses(Protocol):
         ...
 
 
-PathKind = Literal["file", "directory", "other", "missing"]
+PathKind = Literal["file", "directory", "other", "missing", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,7 @@ class PathStatus:
 
     Attributes:
         real: The path without links; of a missing one the nearest existing ancestor is real.
-        kind: What is there.
+        kind: What is there; "unknown" where the plane cannot be asked (it has no POSIX shell).
         size_bytes: Of a file.
         mode: Permission bits.
         identity: Two equal ones that are not empty mean that nobody has touched the file in between, as far as

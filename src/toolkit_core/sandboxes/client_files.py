@@ -32,7 +32,7 @@ from toolkit_core.ports.files import (
 from toolkit_core.ports.sandbox import SupportsList, SupportsReadRange
 from toolkit_core.sandboxes.plane_output import whole_output
 from toolkit_core.sandboxes.plane_paths import look, put
-from toolkit_core.sandboxes.shell_words import assigned
+from toolkit_core.shell_words import assigned
 from toolkit_core.text import decoded, one_line_name, raw_name, shown_name
 from toolkit_core.turns import Turns
 
@@ -109,10 +109,10 @@ class ClientFiles(Files):
         _refuse_folder_spelling(path, resolved)
         async with self._turns.turn(resolved.real):
             resolved, status = await self.look(path)
-            made = await self._produced(resolved, status, produce)
+            made, created = await self._produced(resolved, status, produce)
             content = await off_loop(lambda: bytes(made), len(made))
             after = await put(self._client, status, content)
-        return Written(resolved, _stat(after), created=status.kind == "missing")
+        return Written(resolved, _stat(after), created=created)
 
     async def list(self, path: str, limit: int) -> Listing:
         """The first entries of a folder by name."""
@@ -120,7 +120,9 @@ class ClientFiles(Files):
         shown = one_line_name(resolved.subject)
         if status.kind == "missing":
             raise _missing(shown, status)
-        if status.kind != "directory":
+        if status.kind == "unknown" and not isinstance(self._client, SupportsList):
+            raise ToolError("This sandbox cannot list folders.", code="unsupported")
+        if status.kind not in ("directory", "unknown"):
             raise ToolError(f"{shown} is not a folder.", code="invalid_arguments")
         entries = sorted(await self._entries(resolved), key=lambda entry: entry.name)
         return Listing(tuple(entries[:limit]), len(entries))
@@ -154,11 +156,19 @@ class ClientFiles(Files):
 
     async def _produced(
         self, resolved: Resolved, status: PathStatus, produce: Callable[[OpenFile | None], Content]
-    ) -> Content:
+    ) -> tuple[Content, bool]:
+        """The new content, and whether there is no such file yet."""
         if status.kind == "missing" and not status.trouble:
-            return await off_loop(lambda: produce(None), 0)
+            return produce(None), True
         _refuse_other_than_file(resolved, status, doing="written")
-        return await self._consume(resolved, status, produce)
+        if status.kind == "unknown":
+            try:
+                await self._client.read_bytes(resolved.real)
+            except ToolError as e:
+                if e.code != "not_found":
+                    raise
+                return produce(None), True
+        return await self._consume(resolved, status, produce), False
 
     async def _consume(self, resolved: Resolved, status: PathStatus, consume: Callable[[OpenFile], T]) -> T:
         if status.size_bytes > CLIENT_RANGED_FILE_BYTES and isinstance(self._client, SupportsReadRange):
@@ -178,6 +188,8 @@ class ClientFiles(Files):
                 hint="Work on a part of it, with a command in the sandbox.",
             )
         data = await self._client.read_bytes(resolved.real)
+        if not isinstance(data, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]  (a remote may err)
+            raise ToolError(f"{shown} came as {type(data).__name__}, not as bytes.", code="io_error")
         if len(data) < status.size_bytes and (await look(self._client, resolved.real)).size_bytes > len(data):
             message = f"{shown} has {status.size_bytes:,} bytes, and only {len(data):,} of them arrived."
             raise ToolError(message, code="io_error", hint="Try again.", retryable=True)

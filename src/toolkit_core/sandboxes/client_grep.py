@@ -15,8 +15,8 @@ from toolkit_core.line_ends import across_any_line_end, speaks_of_cr
 from toolkit_core.ports.search import GrepFound, GrepQuery, Row
 from toolkit_core.sandboxes.plane_output import whole_output
 from toolkit_core.sandboxes.posix_pattern import extended_pattern
-from toolkit_core.sandboxes.shell_words import arguments, assigned
 from toolkit_core.search_text import cut_line
+from toolkit_core.shell_words import arguments, assigned
 from toolkit_core.text import decoded, one_line_name
 
 if TYPE_CHECKING:

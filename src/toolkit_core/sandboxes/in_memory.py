@@ -203,9 +203,13 @@ class InMemorySandbox:
             self._state.files.pop(known, None)
             self._state.folders.discard(known)
 
-    def make_folder(self, path: str) -> None:
-        """Make an empty folder."""
-        self._state.folders.add(self._absolute(path))
+    async def make_folder(self, path: str) -> bool:
+        """Make a folder, and those above it; False where it was there."""
+        folder = self._absolute(path)
+        if self._is_folder(folder):
+            return False
+        self._make_folders(f"{folder}/.")
+        return True
 
     def search(self, cwd: str) -> _MemorySearch:
         """A search over the files as they are at each call."""
@@ -233,13 +237,17 @@ class InMemorySandbox:
     def _put(self, path: str, content: bytes) -> None:
         if self._is_folder(path):
             raise ToolError(f"{one_line_name(path)} is a folder, not a file.", code="is_a_directory")
+        self._make_folders(path)
+        self._state.files[path] = content
+        self._state.ticks[path] = next(self._clock)
+
+    def _make_folders(self, path: str) -> None:
+        """The folders above a path."""
         above = path
         while above := above.rpartition("/")[0]:
             if above in self.files:
                 raise ToolError(f"{one_line_name(above)} is a file, not a folder.", code="not_found")
             self._state.folders.add(above)
-        self._state.files[path] = content
-        self._state.ticks[path] = next(self._clock)
 
     def _tick(self, path: str) -> int:
         return self._state.ticks.get(path, 0)

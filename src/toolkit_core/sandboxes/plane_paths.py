@@ -6,6 +6,7 @@ spellings are both tried.
 
 from __future__ import annotations
 
+import posixpath
 import secrets
 from typing import TYPE_CHECKING, Final, cast
 
@@ -13,7 +14,7 @@ from toolkit_core.cleanup import finish
 from toolkit_core.errors import ToolError
 from toolkit_core.limits import CLIENT_PROBE_SECONDS
 from toolkit_core.ports.sandbox import PathKind, PathStatus, SupportsReplace, SupportsStat
-from toolkit_core.sandboxes.shell_words import assigned
+from toolkit_core.shell_words import assigned
 from toolkit_core.text import decoded, one_line_name
 
 if TYPE_CHECKING:
@@ -68,12 +69,19 @@ printf '%s %s\\0' "$m" "$(of "$p")"
 
 
 async def look(client: SandboxClient, path: str) -> PathStatus:
-    """What is at an absolute path, its links followed. Raises `ToolError` `unavailable`."""
+    """What is at an absolute path, its links followed; `unknown` where the client has no shell to ask.
+
+    Raises:
+        ToolError: `unavailable`, `io_error`.
+    """
     if isinstance(client, SupportsStat):
         return await client.stat(path)
     mark = _mark()
     script = f"{assigned('p', path)}\nm={mark}\n{_LOOK}"
-    answer = _answer(await client.run(script, timeout_seconds=CLIENT_PROBE_SECONDS), mark)
+    result = await client.run(script, timeout_seconds=CLIENT_PROBE_SECONDS)
+    if f"{mark} ".encode() not in result.stdout and not result.timed_out:
+        return PathStatus(posixpath.normpath(path), "unknown")
+    answer = _answer(result, mark)
     fields = answer.split(b"\0")
     words = fields[0].decode("ascii", "replace").split(" ")
     if len(fields) < 3 or len(words) != 5 or not (words[3].isdigit() and words[2].isdigit()):
@@ -98,6 +106,9 @@ async def put(client: SandboxClient, before: PathStatus, content: bytes) -> Path
     """
     if isinstance(client, SupportsReplace):
         return await client.replace_bytes(before.real, content, expected=before)
+    if before.kind == "unknown":
+        await client.write_bytes(before.real, content)
+        return PathStatus(before.real, "unknown", len(content))
     folder, _, _ = before.real.rpartition("/")
     temporary = f"{folder}/.toolkit-{secrets.token_hex(8)}.tmp"
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from toolkit_core.errors import ToolError
 from toolkit_core.sandboxes.plane_output import whole_output
-from toolkit_core.sandboxes.shell_words import arguments, assigned
+from toolkit_core.shell_words import arguments, assigned
 from toolkit_core.text import decoded, one_line_name
 from toolkit_core.tree_search import InMemorySearch
 
