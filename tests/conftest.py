@@ -13,5 +13,6 @@ settings.load_profile("toolkit")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--write-notebooks`: run the notebooks and write their outputs anew."""
+    """What a test compares with may be written anew."""
     parser.addoption("--write-notebooks", action="store_true", help="write the outputs of notebooks/ anew")
+    parser.addoption("--write-public-api", action="store_true", help="write tests/public_api.txt anew")

@@ -7,7 +7,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, cast, overload
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -39,7 +39,7 @@ DataT = TypeVar("DataT")
 class Arguments(BaseModel):
     """The base of a built-in tool's arguments: strict, closed, frozen."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def port_tool(

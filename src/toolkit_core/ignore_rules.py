@@ -100,7 +100,7 @@ class IgnoreRules:
     """The rules of one .gitignore, for paths relative to its folder."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self.rules = tuple(rules)
+        self.rules: tuple[Rule, ...] = tuple(rules)
         self._files, self._folders = _Table(), _Table()
         for number, rule in enumerate(self.rules):
             self._folders.add(rule, number)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, Protocol, Self, cast, overload
+from typing import Any, ClassVar, Generic, Protocol, Self, cast, overload
 
 from toolkit_core.context import NO_CONTEXT, ProgressThrottle, ToolContext
 from toolkit_core.display import set_bundle, tool_bundle
@@ -131,7 +131,7 @@ class Tool(Generic[DataT]):
         """The tool's name: frameworks ask a callable for it before they ask for its signature."""
         return self.name
 
-    __signature__ = _Unconverted()
+    __signature__: ClassVar[Any] = _Unconverted()
 
     async def __call__(self, /, **arguments: Any) -> ToolResult[DataT]:
         """`await tool(path="a.txt")`: the same as `call` for a person."""

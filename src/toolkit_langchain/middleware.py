@@ -31,6 +31,7 @@ from toolkit_langchain.deferred import DeferredCatalog, core_of, is_deferred, lo
 from toolkit_langchain.toolkit import as_capabilities
 
 if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
     from langgraph.runtime import Runtime
 
     from toolkit_core.capability import Capability
@@ -98,7 +99,7 @@ class ToolkitMiddleware(AgentMiddleware[Any, Any, Any]):
         ValueError: Two tools have one name, or the folder is missing.
     """
 
-    state_schema = ToolkitState
+    state_schema: type[ToolkitState] = ToolkitState
 
     def __init__(
         self,
@@ -113,11 +114,13 @@ class ToolkitMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         if covers not in ("own", "all"):
             raise ValueError(f'covers is "own" or "all", not {covers!r}')
-        self.capabilities = as_capabilities(capabilities)
+        self.capabilities: tuple[Capability, ...] = as_capabilities(capabilities)
         self._policy, self._window, self._ledger, self._all = policy, window, ledger, covers == "all"
         self._session = session
         core = [tool for capability in self.capabilities for tool in capability.tools]
-        self.tools = to_langchain([*core, *_needed(core, ledger)], window=window, session=session, ledger=ledger)
+        self.tools: Sequence[BaseTool] = to_langchain(
+            [*core, *_needed(core, ledger)], window=window, session=session, ledger=ledger
+        )
         self._facades: dict[str, Tool[Any]] = {}
         self._shown_requests = RequestMemory()
 

@@ -66,7 +66,7 @@ class AgentToolSpec(BaseToolSpec):
             "bind_context": bind_context,
             "answer_timeout_seconds": answer_timeout_seconds,
         }
-        self.tools = _together(self._capabilities)
+        self.tools: ToolSet = _together(self._capabilities)
         """The core's tools of all capabilities, as one set."""
         self.spec_functions: list[SPEC_FUNCTION_TYPE] = list(self.tools.names)
 

@@ -82,10 +82,21 @@ class Called:
     result: ToolResult[Any]
 
 
+def payload(called: Called) -> Any:
+    """What it returned."""
+    assert called.result.data is not None, called.result.text
+    return called.result.data
+
+
 class Parcel(BaseModel):
     """What is sent."""
 
     grams: int
+
+
+def weigh(parcel: Parcel) -> int:
+    """The weight."""
+    return parcel.grams
 
 
 @function_tool
@@ -139,7 +150,7 @@ class World:
             commitments_tool(self.commitments),
             twice,
             hidden,
-            model_tool(Parcel, lambda parcel: parcel.grams, name="weigh", description="The weight in grams."),
+            model_tool(Parcel, weigh, name="weigh", description="The weight in grams."),
         ]
         self.tools = ToolSet(tools, surroundings=ToolContext(ledger=self.ledger, ask=self.answers))
         self.context = ToolContext(session_id="s", catalog=ToolCatalog(self.tools))
@@ -168,7 +179,7 @@ async def every_call() -> AsyncIterator[Called]:
     yield await call("bash", command="echo hello")
     started = await call("process_start", command="serve")
     yield started
-    process_id = started.result.data["process_id"]
+    process_id = payload(started)["process_id"]
     yield await call("process_read", process_id=process_id)
     yield await call("process_write", process_id=process_id, text="q")
     yield await call("process_stop", process_id=process_id)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 
-from tests.neutral.calls import World, every_call
+from tests.neutral.calls import World, every_call, payload
 from toolkit_core import Policy, Suspended, ToolContext, ToolError, ToolResult, function_tool, schema_tool, window
 from toolkit_core.context import Progress
 from toolkit_core.sandboxes.in_memory import InMemorySandbox
@@ -32,7 +33,7 @@ async def test_an_edit_keeps_the_line_endings() -> None:
     await world.call("read_file", path="a.py")
     edited = await world.call("edit_file", path="a.py", edits=[{"old_text": "one = 1\ntwo", "new_text": "x = 1\ntwo"}])
 
-    assert edited.result.data["replacements"] == 1
+    assert payload(edited)["replacements"] == 1
     assert world.files.contents["a.py"] == b"x = 1\r\ntwo = 2\r\n"
 
 
@@ -128,7 +129,11 @@ async def test_the_sandbox_in_memory_works() -> None:
 
 async def test_a_schema_tool_validates_or_says_what_is_missing() -> None:
     parameters = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    tool = schema_tool(lambda arguments: arguments["n"] * 2, name="double", description="Twice.", parameters=parameters)
+
+    def double(arguments: dict[str, Any]) -> int:
+        return arguments["n"] * 2
+
+    tool = schema_tool(double, name="double", description="Twice.", parameters=parameters)
 
     result = await tool(n=4)
 

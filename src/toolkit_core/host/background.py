@@ -39,7 +39,7 @@ class Unread:
         self._max_bytes = max_bytes
         self._data = bytearray()
         self._cut = 0
-        self.changed = asyncio.Event()
+        self.changed: asyncio.Event = asyncio.Event()
 
     def read_from(self, descriptor: int) -> bytes | memoryview:
         """Read once, as `Sink` says."""
@@ -74,6 +74,9 @@ class Unread:
 
 class Streams:
     """The ends of a process's input and output: pipes, or one terminal."""
+
+    output: int
+    input: int
 
     def __init__(self, *, pty: bool) -> None:
         self.pty = pty
@@ -128,7 +131,7 @@ class BackgroundProcess:
         self.process_id = process_id
         self.session = session
         self.command = command
-        self.note = ""
+        self.note: str = ""
         self.ending: Ending | None = None
         self._streams = streams
         self._kept = kept

@@ -124,8 +124,8 @@ class BrowserProcess:
     def __init__(
         self, pid: int, profile: str, pipes: _Pipes, *, heard: Callable[[], None], stdout_max_bytes: int
     ) -> None:
-        self.devtools = DevTools()
-        self.stdout = _Kept(stdout_max_bytes, tail=False, heard=heard)
+        self.devtools: DevTools = DevTools()
+        self.stdout: _Kept = _Kept(stdout_max_bytes, tail=False, heard=heard)
         self._stderr = _Kept(BROWSE_STDERR_CHARS, tail=True)
         self._pid, self._profile, self._pipes = pid, profile, pipes
         self._streams: list[asyncio.BaseTransport] = []

@@ -85,7 +85,7 @@ class GuardingProxy:
 
     def __init__(self, egress: Egress, *, max_bytes: int = PROXY_TOTAL_BYTES) -> None:
         self.username = "browser"
-        self.password = secrets.token_urlsafe(32)
+        self.password: str = secrets.token_urlsafe(32)
         self._expected = b"Basic " + base64.b64encode(f"{self.username}:{self.password}".encode("ascii"))
         self._egress = egress
         self._left_bytes = max_bytes

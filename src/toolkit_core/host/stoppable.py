@@ -28,8 +28,8 @@ class Stop:
     """
 
     def __init__(self, budget_seconds: float) -> None:
-        self.deadline = time.monotonic() + budget_seconds
-        self.requested = False
+        self.deadline: float = time.monotonic() + budget_seconds
+        self.requested: bool = False
         self._lock = threading.Lock()
         self._kills: list[Callable[[], None]] = []
 

@@ -32,6 +32,10 @@ _KEPT_ATTRIBUTES: Final = ("user.", "system.posix_acl_access", "security.selinux
 class Temporary:
     """An open temporary file: `name` in its folder, `descriptor` for reading and writing."""
 
+    folder: Folder
+    name: str
+    descriptor: int
+
     def __init__(self, folder: Folder, name: str, descriptor: int) -> None:
         self.folder, self.name, self.descriptor = folder, name, descriptor
 

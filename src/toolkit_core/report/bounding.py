@@ -22,7 +22,7 @@ class Bounds:
     """
 
     def __init__(self, chars: int) -> None:
-        self.left_chars = chars
+        self.left_chars: int = chars
         self.cuts: list[tuple[list[str | int], int, bool]] = []
 
     def value(self, value: object, *path: str | int) -> Any:

@@ -16,7 +16,7 @@ class KeptOutput:
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
-        self.total_bytes = 0
+        self.total_bytes: int = 0
 
     def feed(self, data: bytes) -> None:
         """Take more of the stream."""

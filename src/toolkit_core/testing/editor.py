@@ -23,7 +23,7 @@ class MemoryEditor(Editor):
 
     def __init__(self, root: str, buffers: Mapping[str, str] | None = None) -> None:
         self._root = root.rstrip("/")
-        self.buffers = {f"{self._root}/{path}": text for path, text in (buffers or {}).items()}
+        self.buffers: dict[str, str] = {f"{self._root}/{path}": text for path, text in (buffers or {}).items()}
         self.gone = False
         self.asked: list[str] = []
 

@@ -28,7 +28,7 @@ class InMemoryLedger:
         self.entries: list[LedgerEntry] = []
         self.shown_texts: dict[str, str] = {}
         self.is_full = False
-        self.failures = 0
+        self.failures: int = 0
 
     async def record(self, entry: LedgerEntry) -> bool:
         """Keep an entry; False while the ledger is full."""

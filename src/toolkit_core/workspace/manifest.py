@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -107,7 +107,7 @@ class WorkspaceManifest(BaseModel):
         'file'
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
     entries: dict[str, Entry] = Field(default_factory=dict)
     environment: Annotated[dict[str, Any], BeforeValidator(_nothing_for_null)] = Field(default_factory=dict)

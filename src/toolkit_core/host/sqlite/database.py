@@ -33,7 +33,7 @@ class Database:
     def __init__(self, path: str | os.PathLike[str], migrations: Sequence[str], *, application_id: int) -> None:
         if not os.fspath(path):
             raise ValueError("the path is empty: name the file")
-        self.path = os.path.abspath(os.path.expanduser(path))
+        self.path: str = os.path.abspath(os.path.expanduser(path))
         self._migrations, self._application_id = tuple(migrations), application_id
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None

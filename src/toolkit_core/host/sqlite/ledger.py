@@ -112,7 +112,7 @@ class SQLiteLedger:
         )
         self._redaction = Redaction(redact)
         self._max_bytes = max_bytes
-        self.failures = 0
+        self.failures: int = 0
 
     @property
     def path(self) -> str:

@@ -37,7 +37,7 @@ class ReadOnlyDatabase:
     def __init__(self, path: str | os.PathLike[str], *, application_id: int, version: int) -> None:
         if not os.fspath(path):
             raise ValueError("the path is empty: name the file")
-        self.path = os.path.abspath(os.path.expanduser(path))
+        self.path: str = os.path.abspath(os.path.expanduser(path))
         self._application_id, self._wanted = application_id, version
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
