@@ -105,7 +105,7 @@ class _Kept(asyncio.Protocol):
     """Reads a stream to its end and keeps a bounded part of it."""
 
     def __init__(self, max_bytes: int, *, tail: bool, heard: Callable[[], None] = lambda: None) -> None:
-        self.data = bytearray()
+        self.data: bytearray = bytearray()
         self._max, self._tail, self._heard = max_bytes, tail, heard
 
     def data_received(self, data: bytes) -> None:
