@@ -17,12 +17,12 @@ from toolkit_core import Effects, ToolContext, ToolError, function_tool
 _exporter = InMemorySpanExporter()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def provider() -> None:
-    """The provider can be set once a process."""
+@pytest.fixture(autouse=True)
+def provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider for these tests alone: the global one can be set only once a process."""
     provided = TracerProvider()
     provided.add_span_processor(SimpleSpanProcessor(_exporter))
-    trace.set_tracer_provider(provided)
+    monkeypatch.setattr(trace, "get_tracer", provided.get_tracer)
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ import contextlib
 import math
 import os
 import socket
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from toolkit_core.host._native import supervision
@@ -33,9 +34,10 @@ class Link(Protocol):
 class KeptCommand:
     """A command under a keeper, seen from the event loop that started it."""
 
-    def __init__(self, link: Link, channel: socket.socket, spec: Spec) -> None:
+    def __init__(self, link: Link, channel: socket.socket, spec: Spec, released: Callable[[], None]) -> None:
         channel.setblocking(False)
         self._link, self._channel, self._spec = link, channel, spec
+        self._released = released
         self._received, self._ended = b"", False
         self._news = asyncio.Event()
         self._keeper = 0
@@ -126,6 +128,7 @@ class KeptCommand:
         if self._channel.fileno() >= 0:
             self._loop.remove_reader(self._channel)
             self._channel.close()
+            self._released()
 
     def _say(self, order: bytes) -> None:
         with contextlib.suppress(OSError):

@@ -9,16 +9,22 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Generator
+from typing import Final
 
 from toolkit_core.host.supervisor import shared
 from toolkit_core.limits import SCRATCH_SESSIONS_MAX
+
+_PREFIX: Final = "toolkit-scratch-"
 
 
 class Scratch:
     """The scratch folders of a set of sessions, bounded in number; private to the user (mode 0700).
 
-    Removed at `close`, when many other sessions came since, and by the supervisor when this process dies.
+    Removed at `close`, when many other sessions came since, and by the supervisor when this process dies while a
+    command runs. What a process left that was killed between commands is removed by the next one.
     """
+
+    _swept = False
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,7 +66,10 @@ class Scratch:
     def _make(self, session: str) -> str:
         if session in self._folders:  # a command removed it, or put a link in its place
             _remove([self._folders[session]])
-        path = self._folders[session] = tempfile.mkdtemp(prefix="toolkit-scratch-")
+        if not Scratch._swept:
+            Scratch._swept = True
+            _sweep()
+        path = self._folders[session] = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
         shared.scratch(path, keep=True)
         return path
 
@@ -72,6 +81,27 @@ class Scratch:
         """After a fork the folders are the parent's."""
         if self._process != os.getpid():
             self.__init__()
+
+
+def _sweep() -> None:
+    """Remove the folders of this user's processes that are no more."""
+    with os.scandir(tempfile.gettempdir()) as entries:
+        left = [entry for entry in entries if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False)]
+    for entry in left:
+        pid = entry.name.removeprefix(_PREFIX).partition("-")[0]
+        with contextlib.suppress(OSError):
+            if entry.stat(follow_symlinks=False).st_uid == os.getuid() and pid.isdigit() and not _alive(int(pid)):
+                _remove_tree(entry.path)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _remove(folders: list[str]) -> None:

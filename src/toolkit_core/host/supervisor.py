@@ -1,8 +1,8 @@
 """The owner's side of the supervisor: one small process that ends commands even when this process is killed.
 
-Started on the first command, shared by every event loop and thread, restarted when it was killed, left to the
-parent after a fork, and stopped when its last user has closed. What it does stands in
-`_native/supervisor_program.py`.
+Started for a command, shared by every event loop and thread, restarted when it was killed, left to the parent
+after a fork, and stopped when its last user has closed or no command has run for a moment. What it does stands
+in `_native/supervisor_program.py`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from toolkit_core.host.kept_command import KeptCommand
 from toolkit_core.host.supervised import Spec, SupervisorLostError
 from toolkit_core.limits import (
     COMMAND_START_SECONDS,
+    SUPERVISOR_IDLE_SECONDS,
     SUPERVISOR_STOP_SECONDS,
 )
 
@@ -54,7 +55,7 @@ class _Link:
         self._work, work = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._link, link = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            self.process = _spawn(work, link)
+            self.process: subprocess.Popen[bytes] = _spawn(work, link)
         except OSError as e:
             self._close_sockets()
             raise SupervisorLostError(f"the supervisor process cannot be started: {e}") from e
@@ -63,7 +64,7 @@ class _Link:
             link.close()
         self._work.setblocking(False)
         self._link.setblocking(False)
-        self.identity = _identity()
+        self.identity: tuple[object, ...] = _identity()
 
     async def run(self, channel: socket.socket, descriptors: Sequence[int]) -> None:
         """Hand a command's descriptors over. Raises ConnectionError, nothing started."""
@@ -160,6 +161,33 @@ class _Shared:
         self._link: _Link | None = None
         self._users: weakref.WeakSet[object] = weakref.WeakSet()
         self._scratch: set[str] = set()
+        self._running = 0
+        self._retirement: threading.Timer | None = None
+
+    def enter(self) -> None:
+        """A command is about to be handed over: the supervisor stays."""
+        with self._lock:
+            self._running += 1
+            if self._retirement is not None:
+                self._retirement.cancel()
+                self._retirement = None
+
+    def exit(self) -> None:
+        """A command is over. A supervisor that nobody needs for a moment ends: an idle program has no children."""
+        with self._lock:
+            self._running -= 1
+            if self._running == 0 and self._link is not None:
+                self._retirement = threading.Timer(SUPERVISOR_IDLE_SECONDS, self._retire)
+                self._retirement.daemon = True
+                self._retirement.start()
+
+    def _retire(self) -> None:
+        with self._lock:
+            link = None
+            if self._running == 0:
+                link, self._link = self._link, None
+        if link is not None:
+            link.close()
 
     def current(self) -> _Link | None:
         """The supervisor, when one runs with this process's identity."""
@@ -236,13 +264,15 @@ async def start(spec: Spec) -> KeptCommand:
         SupervisorLostError: No supervisor can be had, or it died before the command was seen to start.
     """
     ours, theirs = socket.socketpair()
+    shared.enter()
     with theirs:
         try:
             link = await _hand_over(theirs, list(spec.descriptors.values()))
         except BaseException:
             ours.close()
+            shared.exit()
             raise
-    command = KeptCommand(link, ours, spec)
+    command = KeptCommand(link, ours, spec, shared.exit)
     try:
         await command.begin()
     except BaseException:

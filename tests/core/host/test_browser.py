@@ -134,7 +134,7 @@ async def dripping(head: bytes, writer: asyncio.StreamWriter) -> None:
     ],
 )
 async def test_a_page_that_does_not_finish_is_timed_out_with_the_dom_so_far(what: str, page: bytes | Respond) -> None:
-    result = await browse({"/": page, "/hang": forever}, seconds=8)
+    result = await browse({"/": page, "/hang": forever}, seconds=10)
     assert code(result) == "timed_out"
     assert "before" in result.text, what
     assert result.data is not None

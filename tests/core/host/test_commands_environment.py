@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -141,3 +143,20 @@ async def test_the_longest_unused_of_many_temporary_folders_is_removed(
 def test_windows_names_are_not_lost() -> None:
     made = CommandEnvironment({"SystemRoot": "C:\\Windows"}).make()
     assert made == {"SystemRoot": "C:\\Windows"}
+
+
+async def test_a_scratch_folder_that_a_killed_program_left_is_removed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left, alive = tmp_path / f"toolkit-scratch-{ended.pid}-x", tmp_path / f"toolkit-scratch-{os.getppid()}-x"
+    for folder in (left, alive, tmp_path / "toolkit-scratch-odd"):
+        folder.mkdir()
+        (folder / "cache").touch()
+    monkeypatch.setattr("toolkit_core.host.scratch.Scratch._swept", False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    commands = HostCommands(tmp_path)
+    await commands.run("true")
+    await commands.aclose()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([alive.name, "toolkit-scratch-odd"])

@@ -15,6 +15,7 @@ import pytest
 from tests.core.host.trees import Sleeper, descendants, open_descriptors
 from tests.support import soak
 from toolkit_core.host.commands import HostCommands
+from toolkit_core.host.supervisor import shared
 
 COUNT, AT_ONCE = soak(500), 50
 FLOOD_BYTES = soak(200_000_000)
@@ -57,6 +58,7 @@ async def test_after_many_commands_nothing_is_left(tmp_path: Path, monkeypatch: 
     commands = HostCommands(tmp_path)
     await asyncio.gather(*(commands.run("yes | head -c 5000000") for _ in range(8)))
     await commands.aclose()
+    shared.end()  # other tests of this process may have left theirs
     gc.collect()
     before = descendants(), open_descriptors(), resident_bytes()
     limit, sleepers = asyncio.Semaphore(AT_ONCE), list[Sleeper]()

@@ -139,8 +139,9 @@ async def test_the_temporary_folder_goes_with_the_owner(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def quiet() -> Iterator[None]:
-    """No supervisor before and after."""
+def quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No supervisor before and after; between commands it stays, so that tests can look at it."""
+    monkeypatch.setattr("toolkit_core.host.supervisor.SUPERVISOR_IDLE_SECONDS", 60.0)
     gc.collect()
     supervisor.shared.end()
     yield
@@ -151,6 +152,22 @@ def supervisor_pid() -> int:
     link = supervisor.shared.current()
     assert link is not None
     return link.process.pid
+
+
+@pytest.mark.usefixtures("quiet")
+async def test_between_commands_an_idle_program_has_no_child_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit_core.host.supervisor.SUPERVISOR_IDLE_SECONDS", 0.5)
+    before, descriptors = descendants(), open_descriptors()
+    commands = HostCommands(tmp_path)
+    await asyncio.gather(*(commands.run("true") for _ in range(5)))
+    async with asyncio.timeout(20):
+        while descendants() != before:
+            await asyncio.sleep(0.05)
+    assert open_descriptors() == descriptors
+    assert (await commands.run("echo on")).stdout == b"on\n"
+    await commands.aclose()
 
 
 @pytest.mark.usefixtures("quiet")

@@ -402,7 +402,7 @@ async def test_the_event_loop_goes_on_while_a_page_is_read() -> None:
             result = await tool(url=f"http://pub.test{path}")
             assert not result.is_error
         heart.cancel()
-    assert max(gaps) < 0.1, "the processor time of one turn, whatever else the machine does"
+    assert max(gaps) < 0.5, "the processor time of one turn, whatever else the machine does"
 
 
 async def test_cancelling_closes_the_connection_first() -> None:
