@@ -73,3 +73,19 @@ def test_every_public_name_of_the_core_can_be_imported() -> None:
     code = "import toolkit_core\nfor name in toolkit_core.__all__: getattr(toolkit_core, name)"
 
     assert "toolkit_core" in loaded_after(code)
+
+
+def test_without_the_modules_of_posix_the_host_says_what_it_needs_and_the_rest_works() -> None:
+    code = """
+import sys
+sys.modules["fcntl"] = None
+import toolkit_core
+try:
+    toolkit_core.default_tools
+except ImportError as e:
+    assert "Linux or macOS" in str(e), e
+else:
+    raise AssertionError("the host was loaded")
+toolkit_core.function_tool, toolkit_core.InMemorySandbox
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

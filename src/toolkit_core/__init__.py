@@ -153,6 +153,7 @@ _NAMES: Final = {
         "LocalDir LocalFile ManifestResult R2Mount S3Mount WorkspaceManifest apply_manifest"
     ),
 }
+_POSIX_MODULES: Final = frozenset({"fcntl", "pwd", "resource", "termios"})
 _HOME: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
@@ -285,7 +286,15 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"toolkit_core has no public name {name!r}")
-    value = getattr(import_module(f"toolkit_core.{home}"), name)
+    try:
+        value = getattr(import_module(f"toolkit_core.{home}"), name)
+    except ModuleNotFoundError as e:
+        if e.name not in _POSIX_MODULES:
+            raise
+        raise ImportError(
+            f"toolkit_core.{name} works on the machine itself, which needs Linux or macOS: on Windows use WSL, or "
+            "tools over a sandbox client"
+        ) from e
     globals()[name] = value
     return value
 
