@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import socket
@@ -60,6 +61,14 @@ class Server:
             "client_keys": [str(self.folder / "client_key")],
         }
         return SSHSandbox("127.0.0.1", root=str(root or self.workspace), **{**given, **options})
+
+    def new_folder(self, name: str) -> str:
+        """An empty folder of the user."""
+        folder = self.workspace / f"{name.replace('/', '_')}-{secrets.token_hex(4)}"
+        folder.mkdir()
+        if os.geteuid() == 0:
+            os.chown(folder, pwd.getpwnam(self.user).pw_uid, pwd.getpwnam(self.user).pw_gid)
+        return str(folder)
 
     def known_hosts_for(self, port: int) -> bytes:
         """The right key, said of another port."""

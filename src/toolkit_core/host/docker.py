@@ -121,9 +121,11 @@ class DockerSandbox:
 
     async def aclose(self) -> None:
         """Remove the container with everything in it."""
-        name, self._name, self._holder = self._name, "", None
+        name, holder, self._name, self._holder = self._name, self._holder, "", None
         if name:
             await finish(self._remove_container(name), within_seconds=CLEANUP_SECONDS * 2)
+        if holder is not None:
+            await finish(killed(holder))
 
     async def run(
         self,

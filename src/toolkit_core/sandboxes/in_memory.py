@@ -94,7 +94,7 @@ class InMemorySandbox:
         self._snapshots: dict[str, _State] = {}
         self.calls: list[MemoryCommand] = []
         for path, content in (files or {}).items():
-            self._put(self._absolute(path), content.encode() if isinstance(content, str) else content)
+            self.put(path, content)
 
     @property
     def filesystem(self) -> Filesystem:
@@ -110,6 +110,10 @@ class InMemorySandbox:
     def files(self) -> dict[str, bytes]:
         """The files as they are, absolute path -> content."""
         return self._state.files
+
+    def put(self, path: str, content: str | bytes) -> None:
+        """Set a file, as somebody else would change it; relative paths start at the root."""
+        self._put(self._absolute(path), content.encode() if isinstance(content, str) else content)
 
     async def run(
         self,
