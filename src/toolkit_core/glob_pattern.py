@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import methodcaller
 from typing import Final
 
 from toolkit_core.limits import GLOB_ALTERNATIVES, GLOB_PATTERN_MAX_CHARS
@@ -220,7 +221,7 @@ def _any_of(parts: list[Part]) -> Test:
         return parts[0].test
     suffixes = tuple(part.text[1:] for part in parts if _is_suffix(part.text))
     if len(suffixes) == len(parts):
-        return lambda name: name.endswith(suffixes)
+        return methodcaller("endswith", suffixes)
     tests = [part.test for part in parts]
     return lambda name: any(test(name) for test in tests)
 
@@ -248,7 +249,7 @@ def _part(text: str) -> Part:
         return _EVERYTHING
     if _is_suffix(text):
         suffix = text[1:]
-        return Part(text, None, lambda name: name.endswith(suffix))
+        return Part(text, None, methodcaller("endswith", suffix))
     literal = re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
     if not re.search(r"(?<!\\)(?:\\\\)*[*?\[]", text) and not text.endswith("\\"):
         return Part(text, literal, literal.__eq__)

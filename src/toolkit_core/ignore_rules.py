@@ -54,8 +54,8 @@ class _Table:
     names: dict[str, _Verdict] = field(default_factory=dict[str, _Verdict])
     suffixes: dict[str, _Verdict] = field(default_factory=dict[str, _Verdict])
     paths: dict[str, _Verdict] = field(default_factory=dict[str, _Verdict])
-    name_tests: list[tuple[_Verdict, Callable[[str], object]]] = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]  (the annotation says it)
-    path_tests: list[tuple[_Verdict, Callable[[str], object]]] = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]  (the annotation says it)
+    name_tests: list[tuple[_Verdict, re.Pattern[str]]] = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]  (the annotation says it)
+    path_tests: list[tuple[_Verdict, re.Pattern[str]]] = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]  (the annotation says it)
 
     def add(self, rule: Rule, number: int) -> None:
         verdict = (number, rule.ignored)
@@ -90,7 +90,7 @@ class _Table:
             for verdict, test in tests:
                 if best is not None and best[0] > verdict[0]:
                     break
-                if test(text):
+                if test.fullmatch(text):
                     best = verdict
                     break
         return None if best is None else best[1]
@@ -214,16 +214,20 @@ def _always(name: str) -> bool:
     return True
 
 
-def _quick(names: frozenset[str], suffixes: frozenset[str], tests: list[Callable[[str], object]]) -> Suspects:
-    def suspect(name: str) -> bool:
-        if name in names or name[name.rfind(".") :] in suffixes or not name.isascii():
-            return True
-        return any(test(name) for test in tests)
-
+def _quick(names: frozenset[str], suffixes: frozenset[str], tests: list[re.Pattern[str]]) -> Suspects:
     def suspect_plain(name: str) -> bool:
         return name in names or name[name.rfind(".") :] in suffixes or not name.isascii()
 
-    return suspect if tests else suspect_plain
+    if not tests:
+        return suspect_plain
+    fits = re.compile("|".join(f"(?:{test.pattern})" for test in tests), re.DOTALL).fullmatch
+
+    def suspect(name: str) -> bool:
+        if name in names or name[name.rfind(".") :] in suffixes or not name.isascii():
+            return True
+        return fits(name) is not None
+
+    return suspect
 
 
 def _bytewise(name: str) -> str:
@@ -282,7 +286,7 @@ def _class_end(pattern: str, start: int) -> int:
     return 0
 
 
-def _compiled(pattern: str) -> Callable[[str], object]:
+def _compiled(pattern: str) -> re.Pattern[str]:
     """A pattern's test. Stars are atomic between fixed pieces of one part, as in a glob."""
     parts = pattern.split("/")
     source = ""
@@ -292,7 +296,7 @@ def _compiled(pattern: str) -> Callable[[str], object]:
             source += ".+" if last else "(?:[^/]+/)*"
         else:
             source += _part(part) + ("" if last else "/")
-    return re.compile(source, re.DOTALL).fullmatch
+    return re.compile(source, re.DOTALL)
 
 
 def _part(part: str) -> str:

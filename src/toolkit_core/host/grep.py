@@ -94,10 +94,9 @@ class Grep:
             yield "/".join(self.place.inner)
             return
         files = FileFilter(self.place, self.pattern)
-        for found in self._walk(self._everything(), show_ignored=False):
-            path = self.place.prefix + found.path
-            if files.accepts(path):
-                yield path
+        for path, *_ in self._walk(self._everything(), show_ignored=False):
+            if files.accepts(self.place.prefix + path):
+                yield self.place.prefix + path
 
     def _everything(self) -> GlobPattern:
         return parse_glob("**/*")
@@ -146,8 +145,8 @@ class Grep:
         files = FileFilter(self.place, self.pattern)
         number = 0
         try:
-            for found in self._walk(self._everything(), show_ignored=True):
-                number += found.ignored and files.accepts(self.place.prefix + found.path)
+            for path, _, ignored, _ in self._walk(self._everything(), show_ignored=True):
+                number += ignored and files.accepts(self.place.prefix + path)
         except StoppedError:
             if self.stop.requested:
                 raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 import stat
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -164,55 +164,56 @@ class _Glob:
 
     def _search(self, place: Place, rest: GlobPattern, whole: GlobPattern) -> GlobFound:
         walk = self._walk(place, whole)
-        entries = self._entries(walk, place, rest)
+        take = self._first if self._query.sort == "path" else self._newest
         paths: list[str] = []
         incomplete = ""
-        limit = self._query.limit
-        if self._query.sort == "path":
-            try:
-                for found in entries:
-                    paths.append(_shown(place, found))
-                    if len(paths) > limit:
-                        break
-            except StoppedError:
-                incomplete = self._late()
-            truncated = len(paths) > limit
-            return GlobFound(tuple(paths[:limit]), truncated, unreadable=walk.unreadable, incomplete=incomplete)
-        newest: list[tuple[int, str]] = []
-        count = 0
         try:
-            for found in entries:
-                count += 1
-                item = (found.mtime_ns, _shown(place, found))
-                if len(newest) < limit:
+            with closing(self._entries(walk, place, rest)) as entries:
+                take(entries, place.shown + place.prefix, paths)
+        except StoppedError:
+            if self._stop.requested:
+                raise
+            incomplete = "the walk"
+        limit = self._query.limit
+        shown = tuple(paths[:limit])
+        return GlobFound(shown, len(paths) > limit, unreadable=walk.unreadable, incomplete=incomplete)
+
+    def _first(self, entries: Iterator[Found], prefix: str, paths: list[str]) -> None:
+        """Up to one more than the limit; the walk is in order."""
+        for path, kind, _, _ in entries:
+            paths.append(f"{prefix}{path}/" if kind == "directory" else prefix + path)
+            if len(paths) > self._query.limit:
+                return
+
+    def _newest(self, entries: Iterator[Found], prefix: str, paths: list[str]) -> None:
+        """Up to one more than the limit, the latest first; of equal times the first by path."""
+        newest: list[tuple[int, int, str]] = []
+        size = self._query.limit + 1
+        try:
+            for number, (path, kind, _, mtime_ns) in enumerate(entries):
+                item = (mtime_ns, -number, f"{prefix}{path}/" if kind == "directory" else prefix + path)
+                if len(newest) < size:
                     heapq.heappush(newest, item)
                 elif item > newest[0]:
                     heapq.heapreplace(newest, item)
-        except StoppedError:
-            incomplete = self._late()
-        newest.sort(key=lambda item: (-item[0], item[1]))
-        shown = tuple(path for _, path in newest)
-        return GlobFound(shown, count > limit, unreadable=walk.unreadable, incomplete=incomplete)
+        finally:
+            newest.sort(reverse=True)
+            paths += [path for _, _, path in newest]
 
-    def _entries(self, walk: Walk, place: Place, pattern: GlobPattern) -> Iterator[Found]:
+    def _entries(self, walk: Walk, place: Place, pattern: GlobPattern) -> Generator[Found]:
         scope = place.scope if walk.heed else None
         entries = walk.run(place.start, pattern.start, scope, prefix=place.prefix)
-        return (found for found in entries if found.kind == "directory") if pattern.folders_only else entries
-
-    def _late(self) -> str:
-        if self._stop.requested:
-            raise StoppedError
-        return "the walk"
+        return (found for found in entries if found[1] == "directory") if pattern.folders_only else entries
 
     def _explain(self, empty: GlobFound, path: str, pattern: GlobPattern) -> GlobFound:
         """What an empty answer left out: ignored matches, matches farther down, a name with pattern characters."""
         with open_place(self._roots, path) as place:
             if place.is_file:
                 return empty
-            ignored, bounded = self._count(place, pattern, lambda found: found.ignored, show_ignored=True)
+            ignored, bounded = self._count(place, pattern, lambda found: found[2], show_ignored=True)
             deeper = None
             if not pattern.has_any_depth:
-                deeper, cut = self._count(place, pattern.deeper(), lambda found: not found.ignored)
+                deeper, cut = self._count(place, pattern.deeper(), lambda found: not found[2])
                 bounded = bounded or cut
             literal = _exists(place, self._query.pattern)
         return replace(empty, ignored_count=ignored, deeper_count=deeper, counts_incomplete=bounded, literal=literal)
@@ -284,10 +285,6 @@ def _check_text(what: str, text: str) -> None:
     if place is not None:
         message = f"The {what} has a lone surrogate U+{ord(text[place]):04X} at index {place}."
         raise ToolError(message, code="invalid_arguments")
-
-
-def _shown(place: Place, found: Found) -> str:
-    return f"{place.shown}{place.prefix}{found.path}{'/' if found.kind == 'directory' else ''}"
 
 
 def _exists(place: Place, name: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from toolkit_core.glob_pattern import Step
 from toolkit_core.ignore_rules import IgnoreRules, IgnoreScope, Suspects
@@ -17,26 +17,16 @@ from toolkit_core.limits import IGNORE_FILE_MAX_BYTES, SEARCH_OPEN_FOLDERS
 from toolkit_core.ports.files import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
 OPEN_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _IGNORE_FILE: Final = ".gitignore"
 
 
-class Found(NamedTuple):
-    """An entry that matches.
-
-    Attributes:
-        path: From the folder where the walk started.
-        kind: "file", "directory" or "link"; FIFOs, sockets and devices are left out.
-        ignored: It, or a folder above it, is ignored; only with `show_ignored`.
-        mtime_ns: Only with `times`.
-    """
-
-    path: str
-    kind: FileKind
-    ignored: bool = False
-    mtime_ns: int = 0
+Found = tuple[str, FileKind, bool, int]
+"""An entry that matches: its path from the folder where the walk started; "file", "directory" or "link" (FIFOs,
+sockets and devices are left out); whether it or a folder above it is ignored (only with `show_ignored`); its
+modification time in nanoseconds (only with `times`). A plain tuple, since there are many."""
 
 
 @dataclass
@@ -63,7 +53,7 @@ class Walk:
     unreadable: int = 0
     entries: int = 0
 
-    def run(self, folder: int, step: Step, scope: IgnoreScope | None, *, prefix: str = "") -> Iterator[Found]:
+    def run(self, folder: int, step: Step, scope: IgnoreScope | None, *, prefix: str = "") -> Generator[Found]:
         """Every matching entry below an open folder, in order of path.
 
         Args:
@@ -72,7 +62,7 @@ class Walk:
             scope: The ignore rules of the folders above, for paths that begin with `prefix`.
             prefix: From the folder that the rules are relative to: "" or ending with `/`.
         """
-        yield from _Descent(self, folder, prefix).run(step, scope)
+        return _Descent(self, folder, prefix).run(step, scope)
 
 
 _Entry = tuple[str, FileKind | None, Step | None, bool, int]
@@ -95,19 +85,21 @@ class _Descent:
         self._walk, self._top, self._prefix = walk, top, prefix
         self._frames: list[_Frame] = []
 
-    def run(self, step: Step, scope: IgnoreScope | None) -> Iterator[Found]:
+    def run(self, step: Step, scope: IgnoreScope | None) -> Generator[Found]:
         try:
             self._enter(os.open(".", OPEN_FOLDER, dir_fd=self._top), "", step, scope, False)
             while self._frames:
                 frame = self._frames[-1]
-                if not frame.entries:
+                path, entries = frame.path, frame.entries
+                while entries:
+                    name, kind, inner, ignored, mtime_ns = entries.pop()
+                    if kind is not None:
+                        yield path + name, kind, ignored, mtime_ns
+                    if inner is not None:
+                        self._descend(frame, name, inner, ignored)
+                        break
+                else:
                     self._leave()
-                    continue
-                name, kind, inner, ignored, mtime_ns = frame.entries.pop()
-                if kind is not None:
-                    yield Found(frame.path + name, kind, ignored, mtime_ns)
-                if inner is not None:
-                    self._descend(frame, name, inner, ignored)
         finally:
             while self._frames:
                 self._leave()
@@ -153,30 +145,35 @@ class _Descent:
 
     def _list(self, descriptor: int, step: Step, folders: list[os.DirEntry[str]], hits: list[os.DirEntry[str]]) -> bool:
         """Sort a folder's entries into folders and matching others; whether it has a .gitignore."""
-        accepts, has_rules, count = step.accepts, False, 0
+        accepts, has_rules = step.accepts, False
+        others = 0
         with os.scandir(descriptor) as listing:
             for entry in listing:
-                count += 1
                 name = entry.name
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry)
-                elif accepts(name):
+                    continue
+                others += 1
+                if accepts(name):
                     hits.append(entry)
                 if name == _IGNORE_FILE:
                     has_rules = True
-        self._walk.entries += count
+        self._walk.entries += others + len(folders)
         return has_rules
 
     def _choose(self, frame: _Frame, step: Step, folders: list[os.DirEntry[str]], hits: list[os.DirEntry[str]]) -> None:
         """The entries to yield and to enter, in falling order of name."""
         scope = None if frame.ignored else frame.scope
         suspects = _nothing if scope is None else scope.suspects(self._prefix + frame.path)
-        self._choose_hits(frame, step, hits, suspects)
-        self._choose_folders(frame, step, folders, suspects)
-        frame.entries.sort(key=_name, reverse=True)
+        if hits:
+            self._choose_hits(frame, step, hits, suspects)
+        if folders:
+            self._choose_folders(frame, step, folders, suspects)
+        if len(frame.entries) > 1:
+            frame.entries.sort(key=_name, reverse=True)
 
     def _choose_hits(self, frame: _Frame, step: Step, hits: list[os.DirEntry[str]], suspects: Suspects) -> None:
-        walk, chosen = self._walk, frame.entries
+        walk, choose, hidden = self._walk, frame.entries.append, frame.ignored
         skipped, links, times = walk.skipped, not walk.files_only, walk.times
         for entry in hits:
             name = entry.name
@@ -185,12 +182,12 @@ class _Descent:
                 if not links or not entry.is_symlink():
                     continue
                 kind = "link"
-            ignored: bool | None = frame.ignored
+            ignored: bool | None = hidden
             if name in skipped or suspects(name):
                 ignored = self._is_ignored(frame, step, name, folder=False)
                 if ignored is None:
                     continue
-            chosen.append((name, kind, None, ignored, _mtime_ns(entry) if times else 0))
+            choose((name, kind, None, ignored, _mtime_ns(entry) if times else 0))
 
     def _choose_folders(self, frame: _Frame, step: Step, folders: list[os.DirEntry[str]], suspects: Suspects) -> None:
         walk = self._walk

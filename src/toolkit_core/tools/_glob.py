@@ -19,6 +19,7 @@ from toolkit_core.tools._search_words import (
     PATH_ALIASES,
     counted,
     exhausted,
+    in_turns,
     need_search,
     read_only_claims,
     with_limit,
@@ -89,12 +90,12 @@ def glob_tool(
         query = GlobQuery(args.pattern, args.path, args.limit, args.sort, args.include_ignored)
         found = await search.glob(query)
         notes = [*_notes(found, args), *([ON_DISK] if editor else [])]
-        listing = "\n".join(map(one_line_name, found.paths))
+        listing, paths = await _shown(found)
         if found.incomplete:
             hint = "Start from a deeper folder, or use a pattern with more of the path in it."
             raise exhausted(found.incomplete, listing, hint=hint)
         data = GlobData(
-            paths=[shown_name(path) for path in found.paths],
+            paths=paths,
             truncated=found.truncated,
             ignored_count=found.ignored_count,
         )
@@ -134,6 +135,18 @@ def _describer(default_limit: int) -> Callable[[Siblings], str]:
         return text + hint
 
     return describe
+
+
+async def _shown(found: GlobFound) -> tuple[str, list[str]]:
+    """The text and the data; many paths take a while: the event loop is let in between."""
+    lines: list[str] = []
+    paths: list[str] = []
+    async for piece in in_turns(found.paths):
+        for path in piece:
+            plain = path.isascii() and path.isprintable()
+            lines.append(path if plain else one_line_name(path))
+            paths.append(path if plain else shown_name(path))
+    return "\n".join(lines), paths
 
 
 def _notes(found: GlobFound, args: GlobArguments) -> list[str]:
