@@ -102,10 +102,11 @@ _NAMES = frozenset(TRUST_INPUTS)
 def trust_input(relative: str) -> str | None:
     """The trust input that a path relative to the root (with `/`) lies in, or None.
 
-    >>> trust_input(".git/hooks/pre-commit")
-    '.git'
-    >>> trust_input("src/.git/config") is None
-    True
+    Example:
+        >>> trust_input(".git/hooks/pre-commit")
+        '.git'
+        >>> trust_input("src/.git/config") is None
+        True
     """
     first = next((part for part in relative.split("/") if part not in {"", "."}), "")
     return first if first in _NAMES else None
