@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import replace
 from posixpath import normpath
@@ -85,7 +86,7 @@ class InMemorySearch:
         counts: list[tuple[str, int]] = []
         ignored = binary = 0
         for path, is_ignored in self._searched(start, files, query.include_ignored):
-            content = self._tree.files[path]
+            content = _as_utf8(self._tree.files[path])
             if is_ignored or b"\0" in content:
                 ignored += is_ignored
                 binary += not is_ignored
@@ -100,6 +101,8 @@ class InMemorySearch:
         else:
             more = len(counts) > query.limit
             found = GrepFound(counts=tuple(counts[: query.limit]), truncated=more, engine="python re")
+        named = not query.include_ignored and self.names_ignored(start, query.glob)
+        found = replace(found, named_ignored=named)
         return found if rows else replace(found, skipped_ignored=ignored, skipped_binary=binary)
 
     def _filter(self, start: str, glob: str) -> GlobPattern:
@@ -138,6 +141,13 @@ class InMemorySearch:
             inner = entry.path[len(prefix) :]
             if not entry.folder and (files is None or files.matches(inner) or files.matches(entry.path)):
                 yield entry.path, entry.ignored
+
+
+def _as_utf8(content: bytes) -> bytes:
+    """What a byte order mark says is decoded, as ripgrep does."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", "replace").encode("utf-8", "replace")
+    return content.removeprefix(codecs.BOM_UTF8)
 
 
 def _parsed(text: str, parse: Callable[[str], GlobPattern] = parse_glob) -> GlobPattern:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
-import pwd
 import secrets
 import shutil
 import signal
@@ -50,6 +49,7 @@ class Server:
     user: str
     folder: Path
     workspace: Path
+    uid: int
     process: subprocess.Popen[bytes]
 
     def sandbox(self, root: str | Path | None = None, **options: Any) -> SSHSandbox:
@@ -66,8 +66,7 @@ class Server:
         """An empty folder of the user."""
         folder = self.workspace / f"{name.replace('/', '_')}-{secrets.token_hex(4)}"
         folder.mkdir()
-        if os.geteuid() == 0:
-            os.chown(folder, pwd.getpwnam(self.user).pw_uid, pwd.getpwnam(self.user).pw_gid)
+        os.chown(folder, self.uid, -1)
         return str(folder)
 
     def known_hosts_for(self, port: int) -> bytes:
@@ -90,7 +89,7 @@ def running_sshd(folder: Path) -> Iterator[Server]:
     (folder / "config").write_text(_CONFIG.format(port=port, folder=folder))
     workspace = folder / "workspace"
     workspace.mkdir()
-    user, argv = _unprivileged(folder, workspace)
+    user, uid, argv = _unprivileged(folder, workspace)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [*argv, _PROGRAM, "-D", "-e", "-f", str(folder / "config")],
@@ -101,7 +100,7 @@ def running_sshd(folder: Path) -> Iterator[Server]:
         )
     try:
         _wait_until_it_listens(port, process, folder / "log")
-        yield Server(port, user, folder, workspace, process)
+        yield Server(port, user, folder, workspace, uid, process)
     finally:
         process.send_signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
@@ -111,32 +110,29 @@ def running_sshd(folder: Path) -> Iterator[Server]:
             process.wait()
 
 
-def _unprivileged(folder: Path, workspace: Path) -> tuple[str, list[str]]:
+def _unprivileged(folder: Path, workspace: Path) -> tuple[str, int, list[str]]:
     """The user to log in as, and the words before sshd.
 
-    As root: nobody, who has no shell in /etc/passwd but gets one in a mount namespace of the server's own.
+    As root: a user of the server's own, whom only its mount namespace knows, so that nobody else's processes are
+    in the way and none of ours in theirs.
     """
     if os.geteuid() != 0:
-        return getpass.getuser(), []
-    nobody = pwd.getpwnam("nobody")
-    lines = Path("/etc/passwd").read_text().splitlines()
-    changed = [
-        f"nobody:x:{nobody.pw_uid}:{nobody.pw_gid}:nobody:{workspace}:/bin/sh" if line.startswith("nobody:") else line
-        for line in lines
-    ]
-    (folder / "passwd").write_text("\n".join(changed) + "\n")
-    (folder / "shadow").write_text("nobody:np:20000:0:99999:7:::\n")
+        return getpass.getuser(), os.geteuid(), []
+    uid = 61_000 + os.getpid() % 4_000
+    passwd = Path("/etc/passwd").read_text() + f"toolkit-ssh:x:{uid}:{uid}:toolkit:{workspace}:/bin/sh\n"
+    (folder / "passwd").write_text(passwd)
+    (folder / "shadow").write_text("toolkit-ssh:np:20000:0:99999:7:::\n")
     for path in (workspace, *folder.iterdir()):
-        os.chown(path, nobody.pw_uid, nobody.pw_gid)
-    for above in (folder, *folder.parents):
-        if above.stat().st_uid == 0 and len(above.parts) > 2 and not above.stat().st_mode & 0o001:
+        os.chown(path, uid, uid)
+    for above in folder.parents:
+        if len(above.parts) > 2 and above.stat().st_uid == 0:
             above.chmod(above.stat().st_mode | 0o011)
-    drop = f"exec setpriv --reuid {nobody.pw_uid} --regid {nobody.pw_gid} --clear-groups"
+    drop = f"exec setpriv --reuid {uid} --regid {uid} --clear-groups"
     script = f'mount --bind {folder}/passwd /etc/passwd && mount --bind {folder}/shadow /etc/shadow && {drop} "$@"'
     argv = ["unshare", "-m", "sh", "-c", script, "sh"]
     probe = subprocess.run([*argv, "true"], check=False, capture_output=True)
     require(probe.returncode == 0, f"root cannot give sshd a mount namespace here: {probe.stderr[-200:]!r}")
-    return "nobody", argv
+    return "toolkit-ssh", uid, argv
 
 
 def _free_port() -> int:

@@ -12,6 +12,7 @@ from toolkit_core.errors import ToolError
 from toolkit_core.limits import COMMAND_OUTPUT_MAX_BYTES, COMMAND_TIMEOUT_SECONDS
 from toolkit_core.sandboxes.client_files import plane_folder
 from toolkit_core.sandboxes.kept_output import KeptOutput
+from toolkit_core.text import one_line_name
 
 if TYPE_CHECKING:
     from toolkit_core.ports.commands import CommandResult, StreamName
@@ -56,7 +57,10 @@ class ClientCommands:
         if "\0" in cwd:
             raise ToolError("cwd has a NUL character.", code="invalid_arguments")
         folder = posixpath.join(self._cwd, cwd) if cwd else self._cwd
-        result = await self._client.run(command, cwd=folder, timeout_seconds=seconds, on_output=on_output)
+        try:
+            result = await self._client.run(command, cwd=folder, timeout_seconds=seconds, on_output=on_output)
+        except ToolError as e:
+            raise _about_cwd(e, f"cwd {one_line_name(cwd)}" if cwd else f"The root folder {folder}") from e
         result = self._checked(result)
         notes = "\n".join(part for part in (note, result.note) if part)
         return replace(result, note=notes)
@@ -85,6 +89,15 @@ class ClientCommands:
             stdout_cut_at=stdout_at if stdout_cut else result.stdout_cut_at,
             stderr_cut_at=stderr_at if stderr_cut else result.stderr_cut_at,
         )
+
+
+def _about_cwd(error: ToolError, shown: str) -> ToolError:
+    """A client's refusal of the folder, in the words that the model knows it by."""
+    if error.code == "not_found":
+        return ToolError(f"{shown} does not exist (any more).", code="not_found", hint="Make it, or run elsewhere.")
+    if error.code == "invalid_arguments" and "is not a folder" in error.message:
+        return ToolError(f"{shown} is not a folder.", code="invalid_arguments", hint="Name the folder to run in.")
+    return error
 
 
 def no_exit_code(what: str) -> ToolError:

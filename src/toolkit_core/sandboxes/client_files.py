@@ -105,8 +105,8 @@ class ClientFiles(Files):
 
     async def replace(self, path: str, produce: Callable[[OpenFile | None], Content]) -> Written:
         """Replace a file atomically; writers through this object are serialised, others end in `stale_file`."""
-        resolved, _ = await self.look(path)
-        _refuse_folder_spelling(path, resolved)
+        resolved, status = await self.look(path)
+        _refuse_folder_spelling(path, resolved, status)
         async with self._turns.turn(resolved.real):
             resolved, status = await self.look(path)
             made, created = await self._produced(resolved, status, produce)
@@ -286,11 +286,15 @@ def _refuse_other_than_file(resolved: Resolved, status: PathStatus, doing: str =
         raise ToolError(message, code="io_error", hint=_HINTS["Permission denied"])
 
 
-def _refuse_folder_spelling(path: str, resolved: Resolved) -> None:
+def _refuse_folder_spelling(path: str, resolved: Resolved, status: PathStatus) -> None:
+    if status.kind == "directory":
+        raise ToolError(f"{one_line_name(resolved.subject)} is a folder, not a file.", code="is_a_directory")
     if path.rsplit("/", 1)[-1] in ("", ".", ".."):
         message = f"The path {one_line_name(path)!r} names a folder by its end; a file is meant here."
-        code: ErrorCode = "is_a_directory" if resolved.real == resolved.absolute.rstrip("/") else "invalid_arguments"
-        raise ToolError(message, code=code, hint="Give the path of the file itself.")
+        raise ToolError(message, code="invalid_arguments", hint="Give the path of the file itself.")
+    if status.trouble == "Not a directory":
+        above = one_line_name(posixpath.dirname(resolved.subject))
+        raise ToolError(f"{above} is a file or lies below one, so it holds no files.", code="not_a_file")
 
 
 def _check_path(path: str) -> None:
@@ -303,7 +307,10 @@ def _check_path(path: str) -> None:
     except UnicodeEncodeError as e:
         message = f"The path has a lone surrogate U+{ord(path[e.start]):04X} at index {e.start}; no file name holds it."
         raise ToolError(message, code="invalid_arguments") from None
+    if len(data) > PATH_MAX_BYTES:
+        message = f"The path is {len(data):,} bytes long; the system takes at most {PATH_MAX_BYTES:,}."
+        raise ToolError(message, code="invalid_arguments")
     longest = max(map(len, data.split(b"/")))
-    if len(data) > PATH_MAX_BYTES or longest > NAME_MAX_BYTES:
-        message = f"The path has {len(data):,} bytes and a name of {longest:,}: at most {PATH_MAX_BYTES:,} and "
-        raise ToolError(f"{message}{NAME_MAX_BYTES} are taken.", code="invalid_arguments")
+    if longest > NAME_MAX_BYTES:
+        message = f"A name in the path is {longest:,} bytes long; the system takes at most {NAME_MAX_BYTES}."
+        raise ToolError(message, code="invalid_arguments")

@@ -64,7 +64,14 @@ _GNU_BINARY: Final = re.compile(
 
 
 async def grep_files(
-    client: SandboxClient, query: GrepQuery, root: str, paths: Sequence[str], shown: str, budget_seconds: float
+    client: SandboxClient,
+    query: GrepQuery,
+    root: str,
+    paths: Sequence[str],
+    shown: str,
+    budget_seconds: float,
+    *,
+    as_text: bool = False,
 ) -> GrepFound:
     """Search these files, paths below `root` in their order, and show them behind `shown`."""
     if "\n" in query.pattern and not query.multiline:
@@ -75,7 +82,7 @@ async def grep_files(
         if listed is not None:
             names = b"".join(b"./" + path.encode("utf-8", "surrogateescape") + b"\0" for path in ordered)
             await client.write_bytes(listed, names)
-        script = _script(query, root, ordered, listed)
+        script = _script(query, root, ordered, listed, as_text=as_text)
         output, result = await whole_output(client, script, timeout_seconds=budget_seconds)
     finally:
         if listed is not None:
@@ -93,15 +100,25 @@ async def grep_files(
     )
 
 
+async def count_binary(
+    client: SandboxClient, query: GrepQuery, root: str, paths: Sequence[str], budget_seconds: float
+) -> int:
+    """How many of these files have a NUL, as ripgrep sees them; each is read up to its first one."""
+    wanted = replace(query, pattern=r"(?-u)\x00", mode="files_with_matches", fixed_strings=False, multiline=False)
+    wanted = replace(wanted, limit=max(1, len(paths)))
+    return len((await grep_files(client, wanted, root, paths, "", budget_seconds, as_text=True)).counts)
+
+
 async def _remove(client: SandboxClient, path: str) -> None:
     await client.run(f"rm -f {path}", timeout_seconds=CLIENT_PROBE_SECONDS)
 
 
-def _script(query: GrepQuery, root: str, paths: Sequence[str], listed: str | None) -> str:
+def _script(query: GrepQuery, root: str, paths: Sequence[str], listed: str | None, *, as_text: bool) -> str:
     extended = extended_pattern(query)
     wide = across_any_line_end(query)
     flags = {"--ignore-case": wide.ignore_case, "--fixed-strings": wide.fixed_strings, "--multiline": wide.multiline}
     flags["--crlf"] = not speaks_of_cr(query) or query.multiline
+    flags["--text"] = as_text
     context = f"-C {query.context_lines}" if query.mode == "content" and query.context_lines else ""
     ripgrep = [_RIPGREP, _RIPGREP_MODES[query.mode], *[flag for flag, on in flags.items() if on], context]
     grep = [_GREP_MODES[query.mode], "-F" if query.fixed_strings else "-E", "-i" if query.ignore_case else "", context]

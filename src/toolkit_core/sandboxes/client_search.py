@@ -15,7 +15,7 @@ from toolkit_core.ignore_rules import skipped_names
 from toolkit_core.limits import SEARCH_BUDGET_SECONDS
 from toolkit_core.ports.sandbox import SandboxClient, SupportsSearch
 from toolkit_core.sandboxes.client_files import ClientFiles
-from toolkit_core.sandboxes.client_grep import grep_files
+from toolkit_core.sandboxes.client_grep import count_binary, grep_files
 from toolkit_core.sandboxes.plane_paths import look
 from toolkit_core.sandboxes.plane_tree import PlaneTree, is_link, list_tree
 from toolkit_core.text import first_surrogate, one_line_name
@@ -77,11 +77,7 @@ class ClientSearch:
         pattern = parsed(parse_glob, query.pattern)
         place = await self._place(query.path)
         if place.is_file:
-            raise ToolError(
-                f"{one_line_name(query.path)} is a file; a search by name starts from a folder.",
-                code="invalid_arguments",
-                hint="Give the folder as the path and the name as the pattern.",
-            )
+            raise starts_at_a_file(query.path)
         inner = replace(query, path=f"{place.root.rstrip('/')}/{place.start}")
         found, tree = await self._glob(inner, pattern, place, explain=False)
         if not found.paths:
@@ -117,7 +113,10 @@ class ClientSearch:
             return found
         if not query.include_ignored and not named:
             ignored += await self._count_skipped(query, place)
-        return replace(found, skipped_ignored=ignored)
+        binary = found.skipped_binary
+        if found.engine == "ripgrep":
+            binary = max(binary, await count_binary(self._client, query, place.root, wanted, self._budget_seconds))
+        return replace(found, skipped_ignored=ignored, skipped_binary=binary)
 
     async def _place(self, path: str) -> _Place:
         resolved, status = await self._files.look(path)
@@ -226,6 +225,15 @@ async def placed(query: GlobQuery, files: ClientFiles) -> GlobQuery:
                 hint="Give the folder to start from as the path.",
             )
     return replace(query, pattern="/".join(parts) or "*", path=path)
+
+
+def starts_at_a_file(path: str) -> ToolError:
+    """A search by name was given a file to start from."""
+    return ToolError(
+        f"{one_line_name(path)} is a file; a search by name starts from a folder.",
+        code="invalid_arguments",
+        hint="Give the folder as the path and the name as the pattern.",
+    )
 
 
 def parsed(parse: Callable[[str], GlobPattern], text: str) -> GlobPattern:

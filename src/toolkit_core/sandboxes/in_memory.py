@@ -14,7 +14,7 @@ from toolkit_core.ports.commands import CommandResult
 from toolkit_core.ports.files import Entry
 from toolkit_core.ports.sandbox import PathStatus
 from toolkit_core.sandboxes.client_files import ClientFiles, plane_folder
-from toolkit_core.sandboxes.client_search import check_text, placed
+from toolkit_core.sandboxes.client_search import check_text, placed, starts_at_a_file
 from toolkit_core.text import one_line_name
 from toolkit_core.tree_search import InMemorySearch
 
@@ -128,7 +128,7 @@ class InMemorySandbox:
         folder = self._absolute(cwd) if cwd else self._root
         if not self._is_folder(folder):
             code = "invalid_arguments" if folder in self.files else "not_found"
-            raise ToolError(f"cwd {one_line_name(cwd or folder)} is no folder.", code=code)
+            raise ToolError(f"cwd {one_line_name(cwd or folder)} is not a folder.", code=code)
         call = MemoryCommand(command, folder, timeout_seconds, dict(environment or {}), self.files)
         self.calls.append(call)
         answer = self._handler(call) if self._handler is not None else None
@@ -294,6 +294,8 @@ class _MemorySearch:
         path = resolved.real
         if status.kind == "missing":
             raise ToolError(f"There is nothing at {one_line_name(query.path)}.", code="not_found")
+        if status.kind == "file":
+            raise starts_at_a_file(query.path)
         found = await self._sandbox.below(root).glob(replace(query, path=path))
         return replace(found, paths=tuple(shown + name for name in found.paths))
 

@@ -29,7 +29,7 @@ FILES: dict[str, bytes] = {
     "build/out.py": b"import built\n",
     "node_modules/m/index.js": b"import module\n",
     ".hidden/secret.txt": b"import hidden\n",
-    "with space/it's \"odd\".txt": b"odd import\n",
+    'with space/it\'s "odd".txt': b"odd import\n",
     "tabs\there.txt": b"tab import\n",
     "dup.txt": b"same\nsame\nsame\n",
     "notebook.ipynb": b'{"cells": [{"cell_type": "code", "source": ["print(1)"], "outputs": []}]}\n',
@@ -98,7 +98,7 @@ FILE_ROWS = [
     _read("missing.txt"),
     _read("missing/deeper.txt"),
     _read("a.txt/below"),
-    _read("with space/it's \"odd\".txt"),
+    _read('with space/it\'s "odd".txt'),
     _read("tabs\there.txt"),
     _read("notebook.ipynb", view="cells"),
     _read(""),
@@ -130,7 +130,9 @@ FILE_ROWS = [
     ),
     _edit("edit once", "a.txt", [{"old_text": "two", "new_text": "2"}]),
     _edit("edit unread", "a.txt", [{"old_text": "two", "new_text": "2"}], read=False),
-    _edit("edit in a chain", "a.txt", [{"old_text": "two", "new_text": "2"}, {"old_text": "2\n", "new_text": "zwei\n"}]),
+    _edit(
+        "edit in a chain", "a.txt", [{"old_text": "two", "new_text": "2"}, {"old_text": "2\n", "new_text": "zwei\n"}]
+    ),
     _edit("edit, second fails", "a.txt", [{"old_text": "two", "new_text": "2"}, {"old_text": "four", "new_text": "4"}]),
     _edit("edit what is there thrice", "dup.txt", [{"old_text": "same", "new_text": "x"}]),
     _edit("edit all", "dup.txt", [{"old_text": "same", "new_text": "x", "replace_all": True}]),
