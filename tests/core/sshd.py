@@ -156,7 +156,7 @@ def processes_with(text: str) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with suppress(OSError):
-                if text.encode() in (entry / "cmdline").read_bytes():
+                if text.encode() in (entry / "cmdline").read_bytes().replace(b"\0", b" "):
                     found.append(int(entry.name))
     return found
 

@@ -19,10 +19,10 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _KEEPER: Final = """\
 exec 3<&0 </dev/null
-T={mark}
+T={mark} R={label}
 printf '%s\\n' "$T" >&2
 left() {{
-  for f in $(grep -lsF -- "TOOLKIT_RUN=$T" /proc/[0-9]*/environ 2>/dev/null); do
+  for f in $(grep -lsF -- "TOOLKIT_RUN=$R" /proc/[0-9]*/environ 2>/dev/null); do
     f=${{f%/environ}}; echo "${{f#/proc/}}"
   done
 }}
@@ -43,7 +43,7 @@ printf "%s started\\n" "$1"
 command -v bash >/dev/null 2>&1 && exec bash --norc -c "$3"
 exec sh -c "$3"'
 S=; if command -v setsid >/dev/null 2>&1; then S=setsid; else set -m; fi
-TOOLKIT_RUN=$T $S sh -c "$I" sh "$T" {folder} {command} 3<&- &
+TOOLKIT_RUN=$R $S sh -c "$I" sh "$T" {folder} {command} 3<&- &
 P=$!
 ( while read -r w <&3; do case $w in TERM) end TERM;; KILL) end 9; sweep;; esac; done; end 9; sweep ) >/dev/null 2>&1 &
 K=$!
@@ -84,17 +84,26 @@ def keeper(mark: str, command: str, folder: str, environment: Mapping[str, str],
         read = f"$(cat {command_file}; rm -f {command_file}; echo x)"
         words = '"${C%x}"'
     script = _KEEPER.format(
-        mark=mark, exports=shlex.quote("\n".join(exports)), folder=shlex.quote(folder), command=words
+        mark=mark,
+        label=_label(mark),
+        exports=shlex.quote("\n".join(exports)),
+        folder=shlex.quote(folder),
+        command=words,
     )
     if command_file:
         script = f"C={read}\n{script}"
     return script
 
 
+def _label(mark: str) -> str:
+    """What the command's environment shows of the mark: not enough to speak as the keeper does."""
+    return mark[: len(mark) // 2]
+
+
 def killer(mark: str) -> str:
     """The script that kills what a keeper left, on a channel of its own."""
     return f"""\
-for f in $(grep -lsF -- "TOOLKIT_RUN={mark}" /proc/[0-9]*/environ 2>/dev/null); do
+for f in $(grep -lsF -- "TOOLKIT_RUN={_label(mark)}" /proc/[0-9]*/environ 2>/dev/null); do
   f=${{f%/environ}} f=${{f#/proc/}}; kill -9 -- "-$f" 2>/dev/null; kill -9 "$f" 2>/dev/null
 done
 :"""
