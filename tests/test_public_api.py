@@ -41,7 +41,7 @@ def surface() -> Iterator[str]:
 def _members(name: str, cls: type) -> Iterator[str]:
     for member in sorted(vars(cls)):
         value = inspect.getattr_static(cls, member)
-        plain = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+        plain: Any = getattr(value, "__func__", value)  # of a staticmethod or a classmethod
         if member.startswith("_") or not (inspect.isfunction(plain) or isinstance(value, property)):
             continue
         yield f"  .{member}{_signature(plain)}" if inspect.isfunction(plain) else f"  .{member} (property)"
