@@ -52,7 +52,7 @@ class LiveProgress:
         """Show one report."""
         shell = _shell()
         if shell is None:
-            sys.stdout.write(progress.text)
+            sys.stdout.write(inert(progress.text))
             return
         if shell.execution_count != self._cell:
             self._cell, self._shown = shell.execution_count, {}

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, Self, cast, overload
 
 from toolkit_core.context import NO_CONTEXT, ProgressThrottle, ToolContext
-from toolkit_core.display import set_bundle, tool_bundle
+from toolkit_core.display import inert, set_bundle, tool_bundle
 from toolkit_core.effects import Claims, Effects
 from toolkit_core.errors import ErrorInfo, Suspended, ToolError
 from toolkit_core.limits import DESCRIPTION_MAX_CHARS, NAME_PATTERN
@@ -272,7 +272,7 @@ class Tool(Generic[DataT]):
         return tool_bundle(self._shown)
 
     def __repr__(self) -> str:
-        return f"<Tool {self.name}: {self.description.splitlines()[0][:80]}>"
+        return f"<Tool {self.name}: {inert(self.description.partition(chr(10))[0][:80])}>"
 
 
 class ToolSet(Sequence["Tool[Any]"]):

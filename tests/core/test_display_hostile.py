@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from tests.core.test_display import ALLOWED, result, tags
-from toolkit_core import ToolResult
+from toolkit_core import ToolResult, schema_tool
 from toolkit_core.display import Bundle, progress_bundle, result_bundle, set_bundle, tool_bundle
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(1)> [a](javascript:alert(1)) ![i](http://x/y.png) `|` ```"
@@ -140,6 +140,15 @@ def test_odd_numbers_of_progress_stay_within_the_bar(number: float) -> None:
         html = progress_bundle("bytes", done=done, total=total)["text/html"]
         widths = [float(width) for width in re.findall(r"width:([\d.]+)%", html)]
         assert all(0 <= width <= 100 for width in widths)
+
+
+def test_a_tool_s_own_text_is_inert_in_a_prompt_too() -> None:
+    def nothing(_: object) -> None: ...
+
+    tool = schema_tool(nothing, name="t", description=f"{ESCAPES}{OVERRIDES}", parameters={"type": "object"})
+
+    assert not LIVE.search(repr(tool))
+    assert len(repr(tool)) < 1_000
 
 
 def test_a_real_result_with_hostile_content_is_inert_as_ipython_asks_for_it() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
+from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,7 +58,9 @@ def pyodide() -> Path:
 
 def wheels() -> list[Path]:
     """The wheels of pydantic for Pyodide, and of what else is needed there; downloaded once."""
-    home = CACHE / f"wheels-{PYTHON}-pydantic-{PYDANTIC}"
+    wanted = [f"{name}=={version(name)}" for name in PURE]
+    known = sha256(" ".join([PYDANTIC_CORE, *wanted]).encode()).hexdigest()[:12]
+    home = CACHE / f"wheels-{known}"
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--dest", str(home)]
     pip += ["--python-version", PYTHON]
     if not (home / PYDANTIC_CORE).exists():
@@ -65,7 +68,6 @@ def wheels() -> list[Path]:
         _must([*pip, *tags, f"pydantic=={PYDANTIC}"], f"there is no wheel of pydantic {PYDANTIC} for Pyodide")
     if not (home / PYDANTIC_CORE).exists():
         raise MissingError(f"pip brought another wheel than {PYDANTIC_CORE}")
-    wanted = [f"{name}=={version(name)}" for name in PURE]
     missing = [each for each in wanted if not list(home.glob(f"{each.replace('==', '-').replace('-', '[-_]')}-*.whl"))]
     if missing:
         pure = ["--no-deps", "--platform", "any", "--implementation", "py", "--abi", "none"]

@@ -84,6 +84,6 @@ def test_outside_of_a_notebook_progress_is_written_out(
 ) -> None:
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
 
-    LiveProgress()(Progress("stdout", "hello\n"))
+    LiveProgress()(Progress("stdout", "hello\n\x1b[2J\u202e"))
 
-    assert capsys.readouterr().out == "hello\n"
+    assert capsys.readouterr().out == "hello\n␛[2J\\u202e"
