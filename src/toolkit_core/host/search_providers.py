@@ -298,7 +298,15 @@ def _hits(rows: object, snippet: str) -> tuple[SearchHit, ...]:
     return tuple(hits)
 
 
-class _Text(HTMLParser):
+class _Reader(HTMLParser):
+    """Older Pythons raise AssertionError on `<![x`, which HTML takes as a comment (WHATWG HTML, 13.2.5.42)."""
+
+    def parse_marked_section(self, i: int, report: int = 1) -> int:
+        """Skip it."""
+        return self.parse_bogus_comment(i, report)
+
+
+class _Text(_Reader):
     """The text of a snippet that marks words with tags and entities."""
 
     def __init__(self) -> None:
@@ -321,7 +329,7 @@ def _plain(value: object) -> str:
     return " ".join(value.split())
 
 
-class _ResultPage(HTMLParser):
+class _ResultPage(_Reader):
     """Rows of DuckDuckGo's page: `div.result` without an ad mark, `a.result__a`, `.result__snippet`."""
 
     def __init__(self) -> None:

@@ -124,6 +124,15 @@ DUCK = """<html><body>
 </body></html>"""
 
 
+@pytest.mark.parametrize("markup", ["<![x[", "<![x[>", "<![if !ie]>", "<!>", "<![CDATA[x]]>", "<?x>"])
+async def test_markup_that_pythons_reader_refuses_is_skipped(service: Service, markup: str) -> None:
+    page = await service.ask("html.duckduckgo.com", answer((markup + DUCK).encode()))
+    assert page.error is None or "page neither lists" in page.text
+    row = {"title": f"A {markup}", "url": "https://a.test/", "description": "one"}
+    result = await service.ask("api.search.brave.com", as_json({"web": {"results": [row]}}))
+    assert result.text.startswith("1. A")
+
+
 async def test_duckduckgo_rows_are_unwrapped_and_advertisements_dropped(service: Service) -> None:
     result = await service.ask("html.duckduckgo.com", answer(DUCK.encode()))
     assert result.text == (
