@@ -1,4 +1,4 @@
-"""pytest fixtures for tests of code that uses the toolkit: `workspace` and `answers`.
+"""pytest fixtures for tests of code that uses the toolkit: `workspace`, `sandbox` and `answers`.
 
 In the top conftest.py: `pytest_plugins = ["toolkit_core.testing.fixtures"]`.
 """
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from toolkit_core.sandboxes.in_memory import InMemorySandbox
 from toolkit_core.testing.ask import Answers
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ def workspace(tmp_path: Path) -> Path:
     folder = tmp_path.resolve() / "workspace"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def sandbox() -> InMemorySandbox:
+    """A deterministic sandbox in memory, with a filesystem of its own."""
+    return InMemorySandbox()
 
 
 @pytest.fixture

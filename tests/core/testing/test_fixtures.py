@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolkit_core import Answer, Question
+from toolkit_core import Answer, InMemorySandbox, Question
 
 if TYPE_CHECKING:
     from toolkit_core.testing.fixtures import Answers
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 def test_the_workspace_is_an_empty_folder_whose_path_holds_no_link(workspace: Path) -> None:
     assert list(workspace.iterdir()) == []
     assert workspace == workspace.resolve()
+
+
+async def test_the_sandbox_has_a_filesystem_of_its_own(sandbox: InMemorySandbox) -> None:
+    await sandbox.write_bytes("/workspace/a.txt", b"here")
+    assert await sandbox.read_bytes("/workspace/a.txt") == b"here"
+    assert sandbox.filesystem == "separate"
 
 
 async def test_answers_come_in_order_and_the_questions_are_kept(answers: Answers) -> None:
