@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit_core.errors import ToolError
 from toolkit_core.ports.sandbox import SandboxClient, SupportsRemove
-from toolkit_langchain._client_plane import ClientFiles, search_of
+from toolkit_core.sandboxes.client_files import ClientFiles
+from toolkit_core.sandboxes.client_search import search_of
 
 if TYPE_CHECKING:
     from toolkit_core.ports.commands import CommandResult
@@ -125,7 +126,7 @@ def _separate_plane(client: SandboxClient, root: str | None) -> Plane:
     from toolkit_core.tools import edit_file_tool
 
     folder = posixpath.normpath(root or getattr(client, "root", None) or "/")
-    files = ClientFiles(client, folder)
+    files = ClientFiles(client, folder, confined=True)
 
     async def run(command: str, timeout_seconds: float) -> CommandResult:
         return await client.run(command, cwd=folder, timeout_seconds=timeout_seconds)
@@ -136,4 +137,4 @@ def _separate_plane(client: SandboxClient, root: str | None) -> Plane:
         else:
             await _remove_by_command(path, files, folder, run)
 
-    return Plane(folder, files, search_of(client, files, folder), edit_file_tool(files), run, remove)
+    return Plane(folder, files, search_of(client, folder, confined=True), edit_file_tool(files), run, remove)

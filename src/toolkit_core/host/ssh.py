@@ -238,7 +238,7 @@ class SSHSandbox:
         words = by_login_shell(keeper(mark, "" if uploaded else command, folder, environment, uploaded))
         async with self._link.line() as line:
             run = KeeperRun(mark, self._host, self._max_output_bytes, tell)
-            channel = await self._start(line, run, words)
+            channel = await self._started(line, run, words)
             timed_out = False
             try:
                 try:
@@ -266,6 +266,21 @@ class SSHSandbox:
             async with sftp.open(path, "xb", encoding=None) as file:
                 await file.write(command.encode())
         return path
+
+    async def _started(self, line: Line, run: KeeperRun, words: str) -> SSHClientChannel[bytes]:
+        """Start it; cancelled meanwhile, what may have started over there is ended first."""
+        starting = asyncio.ensure_future(self._start(line, run, words))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+
+            async def undo() -> None:
+                channel = await starting
+                await self._end(line, channel, run, politely=False)
+                channel.close()
+
+            await finish(undo(), within_seconds=CLEANUP_SECONDS * 2)
+            raise
 
     async def _start(self, line: Line, run: KeeperRun, words: str) -> SSHClientChannel[bytes]:
         import asyncssh

@@ -28,10 +28,35 @@ if TYPE_CHECKING:
 
 
 def search_of(client: SandboxClient, cwd: str, *, confined: bool = False) -> Search:
-    """The client's own search where it has one, else find and ripgrep or grep by commands."""
-    if isinstance(client, SupportsSearch) and not confined:
-        return client.search(cwd)
-    return ClientSearch(client, cwd, confined=confined)
+    """The client's own search where it has one, else find and ripgrep or grep by commands.
+
+    Args:
+        client: The sandbox.
+        cwd: The absolute folder that relative paths start at.
+        confined: Refuse searches that start outside `cwd`.
+    """
+    if not isinstance(client, SupportsSearch):
+        return ClientSearch(client, cwd, confined=confined)
+    own = client.search(cwd)
+    return _Confined(own, ClientFiles(client, cwd, confined=True)) if confined else own
+
+
+class _Confined:
+    """A search whose start is judged first."""
+
+    def __init__(self, search: Search, files: ClientFiles) -> None:
+        self._search, self._files = search, files
+
+    async def resolve(self, path: str) -> Resolved:
+        return await self._files.resolve(path)
+
+    async def glob(self, query: GlobQuery) -> GlobFound:
+        await self._files.resolve((await placed(query, self._files)).path)
+        return await self._search.glob(query)
+
+    async def grep(self, query: GrepQuery) -> GrepFound:
+        await self._files.resolve(query.path)
+        return await self._search.grep(query)
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,17 @@ async def test_a_cancelled_call_ends_the_tree_before_it_returns(sandbox: SSHSand
     assert processes_with(sleep) == []
 
 
+async def test_a_call_cancelled_at_any_moment_leaves_nothing(sandbox: SSHSandbox) -> None:
+    sleep = _sleep()
+    for milliseconds in range(0, 60, 4):
+        task = asyncio.create_task(sandbox.run(f"setsid {sleep} & {sleep}"))
+        await asyncio.sleep(milliseconds / 1000)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert await gone(sleep, within_seconds=2)
+
+
 async def test_a_lost_connection_is_an_error_and_the_tree_ends(server: Server) -> None:
     sleep = _sleep()
     async with CuttingProxy(server.port) as proxy, server.sandbox(**_through(server, proxy)) as sandbox:
