@@ -105,10 +105,10 @@ class ClientFiles(Files):
 
     async def replace(self, path: str, produce: Callable[[OpenFile | None], Content]) -> Written:
         """Replace a file atomically; writers through this object are serialised, others end in `stale_file`."""
-        resolved, status = await self.look(path)
-        _refuse_folder_spelling(path, resolved, status)
-        async with self._turns.turn(resolved.real):
+        # By the spelling: two spellings of one file are told apart by what `put` finds there, as `stale_file`.
+        async with self._turns.turn(posixpath.normpath(posixpath.join(self._cwd, path))):
             resolved, status = await self.look(path)
+            _refuse_folder_spelling(path, resolved, status)
             made, created = await self._produced(resolved, status, produce)
             content = await off_loop(lambda: bytes(made), len(made))
             after = await put(self._client, status, content)
