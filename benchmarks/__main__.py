@@ -1,27 +1,79 @@
-"""`make bench`: every benchmark beside this file, each in a process of its own; or those named, with their options.
+"""`python -m benchmarks [--quick] [ROW ...]`: ours, other libraries' tools and the bare machine, in one table.
 
-`make bench ARGS="calls"`, or `python -m benchmarks.shell --help` for one's own options.
+ROW is a part of a row's name. Ratios are of the fastest runs; every way runs in turns with the others. A peer is
+installed once into an environment of its own below .bench/, which is also where the corpus lies.
 """
 
 from __future__ import annotations
 
-import subprocess
+import argparse
+import asyncio
+import json
 import sys
+import tempfile
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks import calls, files, gaps, growth, search, shell, web
+from benchmarks.measuring import measure
+from benchmarks.peers import KEPT, Peers
+from benchmarks.table import line, markdown
+
+if TYPE_CHECKING:
+    from benchmarks.row import Measured, Row
+
+GUARD = 3.0
+"""With --quick a row fails only this far above its target: small corpora and few rounds are noisy."""
 
 
-def main(names: list[str]) -> int:
-    """Run the named benchmarks, all by default; 1 where one failed."""
-    here = Path(__file__).parent
-    found = sorted(p.stem for p in here.glob("[a-z]*.py") if 'if __name__ == "__main__"' in p.read_text())
-    failed = False
-    for name in names or found:
-        print(f"--- {name}", flush=True)
-        failed |= (
-            subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], cwd=here.parent, check=False).returncode != 0
-        )
-    return int(failed)
+def main() -> int:
+    """Measure and print; 1 where a target is missed (with --quick: by far)."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="ROW")
+    parser.add_argument("--quick", action="store_true", help="small corpora, three rounds, no growth, generous bounds")
+    parser.add_argument("--large", action="store_true", help="growth up to 200,000 files, 5 GB, 1,000,000 entries")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    KEPT.mkdir(exist_ok=True)
+    peers = Peers(install=not options.quick)
+    for name in peers.absent:
+        print(f"absent peer: {name}", flush=True)
+    with tempfile.TemporaryDirectory(dir=KEPT) as folder:
+        try:
+            done = asyncio.run(run(peers, Path(folder), options))
+        finally:
+            peers.close()
+    if options.json:
+        options.json.write_text(json.dumps([row.to_dict() for row in done], indent=1) + "\n")
+    if options.markdown:
+        options.markdown.write_text(markdown(done, peers.absent, " ".join(["python -m benchmarks", *sys.argv[1:]])))
+    bound = GUARD if options.quick else 1.0
+    return int(any(not row.met and row.value > bound * row.target for row in done))
+
+
+async def run(peers: Peers, folder: Path, options: argparse.Namespace) -> list[Measured]:
+    """The rows whose names are wanted, each printed when it is done."""
+    done: list[Measured] = []
+    for row in wanted_rows(peers, folder, options):
+        if not options.names or any(name in row.name for name in options.names):
+            done.append(await measure(row, quick=options.quick))
+            print(line(done[-1]), flush=True)
+    return done
+
+
+def wanted_rows(peers: Peers, folder: Path, options: argparse.Namespace) -> Iterator[Row]:
+    """All of them; those of a subject are only prepared when the ones before are measured."""
+    subjects = [calls.rows, files.rows, search.rows, shell.rows, web.rows, gaps.rows]
+    if not options.quick:
+        subjects.append(partial(growth.rows, large=options.large))
+    for number, subject in enumerate(subjects):
+        place = folder / str(number)
+        place.mkdir()
+        yield from subject(peers, place, quick=options.quick)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

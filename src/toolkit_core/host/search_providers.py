@@ -399,12 +399,9 @@ def _unwrapped(href: str) -> str:
         href = "https:" + href
     try:
         parts = urlsplit(href)
-    except ValueError:
+        if parts.path == "/l/" and (target := parse_qs(parts.query).get("uddg")):
+            href = target[0]
+        is_advertisement = "/y.js" in (parts.path, urlsplit(href).path)
+    except ValueError:  # no address, such as http://[ or too many fields
         return ""
-    if parts.path == "/y.js":
-        return ""
-    if parts.path == "/l/" and (target := parse_qs(parts.query).get("uddg")):
-        href = target[0]
-        if urlsplit(href).path == "/y.js":
-            return ""
-    return href if href.startswith(("http://", "https://")) else ""
+    return href if href.startswith(("http://", "https://")) and not is_advertisement else ""

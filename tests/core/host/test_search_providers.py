@@ -133,6 +133,14 @@ async def test_markup_that_pythons_reader_refuses_is_skipped(service: Service, m
     assert result.text.startswith("1. A")
 
 
+@pytest.mark.parametrize("href", ["http://[", "//duckduckgo.com/l/?uddg=http%3A%2F%2F%5B", "/l/?" + "&" * 5000])
+async def test_a_row_whose_address_cannot_be_read_is_left_out(service: Service, href: str) -> None:
+    page = f'<div class="result"><a class="result__a" href="{href}">bad</a></div>' + DUCK
+    result = await service.ask("html.duckduckgo.com", answer(page.encode()))
+    assert result.error is None
+    assert "bad" not in result.text
+
+
 async def test_duckduckgo_rows_are_unwrapped_and_advertisements_dropped(service: Service) -> None:
     result = await service.ask("html.duckduckgo.com", answer(DUCK.encode()))
     assert result.text == (

@@ -1,0 +1,1 @@
+"""What the tools cost against the bare machine and against other libraries' tools: `python -m benchmarks`."""

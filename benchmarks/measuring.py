@@ -1,0 +1,124 @@
+"""Measuring a row: each way in turns, so that a busy moment of the machine meets all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from statistics import median
+
+from benchmarks.row import Measured, PeerWork, Row, Work
+
+SLOW_SECONDS = 5.0
+"""A way that takes longer runs three times at most."""
+
+
+async def seconds(work: Work) -> float:
+    """How long it takes."""
+    before = time.perf_counter()
+    made = work()
+    if inspect.isawaitable(made):
+        await made
+    return time.perf_counter() - before
+
+
+async def measure(row: Row, *, quick: bool) -> Measured:
+    """Run a row."""
+    rounds = min(row.rounds, 3) if quick else row.rounds
+    if row.limit is None:
+        return await _measure_value(row, rounds)
+    await seconds(row.limit)
+    with Peak() as peak:
+        await seconds(row.ours)
+    limit: list[float] = []
+    ours: list[float] = []
+    peers: dict[str, list[float]] = {}
+    notes: list[str] = []
+    waiting = dict(row.peers)
+    for turn in range(rounds):
+        limit.append(await seconds(row.limit))
+        await asyncio.sleep(row.pause_seconds)
+        ours.append(await seconds(row.ours))
+        for name in list(waiting):
+            if not _run_peer(name, waiting[name], peers, notes) or (turn >= 2 and peers[name][-1] > SLOW_SECONDS):
+                del waiting[name]
+        if turn >= 2 and limit[-1] + ours[-1] > SLOW_SECONDS:
+            break
+    best = min(peers, key=lambda name: min(peers[name]), default="")
+    return Measured(
+        row.name,
+        row.target,
+        "x",
+        min(ours) / min(limit),
+        1000 * median(ours),
+        best,
+        min(ours) / min(peers[best]) if best else None,
+        peak.grown_mb,
+        row.memory_target_mb,
+        "; ".join(notes),
+    )
+
+
+def _run_peer(name: str, work: PeerWork, peers: dict[str, list[float]], notes: list[str]) -> bool:
+    try:
+        peers.setdefault(name, []).append(work())
+    except RuntimeError as e:
+        if not peers[name]:
+            del peers[name]
+        notes.append(f"{name}: {e}")
+        return False
+    return True
+
+
+async def _measure_value(row: Row, rounds: int) -> Measured:
+    """The least of several values: none of them can be too small."""
+    values: list[float] = []
+    for _ in range(rounds):
+        made = row.ours()
+        values.append(await made if inspect.isawaitable(made) else made)
+    return Measured(row.name, row.target, row.unit, min(values))
+
+
+class Peak:
+    """By how much this process grows at most; Linux only (proc(5), clear_refs)."""
+
+    grown_mb: float | None = None
+
+    def __enter__(self) -> Peak:
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+        except OSError:
+            self._before = None
+        else:
+            self._before = self._high_water_kib()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._before is not None:
+            self.grown_mb = (self._high_water_kib() - self._before) / 1024
+
+    @staticmethod
+    def _high_water_kib() -> int:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
+
+
+async def gap_ms(work: Callable[[], Awaitable[object]]) -> float:
+    """The longest time that the event loop did not come round while work went on."""
+    worst = 0.0
+
+    async def watch() -> None:
+        nonlocal worst
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(0.001)
+            worst = max(worst, time.perf_counter() - before - 0.001)
+
+    watching = asyncio.create_task(watch())
+    await asyncio.sleep(0.01)
+    worst = 0.0
+    await work()
+    watching.cancel()
+    return 1000 * worst
