@@ -11,6 +11,7 @@ state at the top, `Step.enter` the state below a folder.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,6 +25,13 @@ _MAGIC: Final = frozenset("*?[\\")
 _PLAIN: Final = re.compile(r"[^*?\[\\]+")
 
 Test = Callable[[str], bool]
+
+
+def _ends_with(suffix: str | tuple[str, ...]) -> Callable[[str], bool]:
+    """A test without a frame of Python; in Pyodide a plain one: collecting a methodcaller ends its interpreter."""
+    if sys.platform == "emscripten":
+        return lambda name: name.endswith(suffix)
+    return methodcaller("endswith", suffix)
 
 
 class BadGlobError(ValueError):
@@ -221,7 +229,7 @@ def _any_of(parts: list[Part]) -> Test:
         return parts[0].test
     suffixes = tuple(part.text[1:] for part in parts if _is_suffix(part.text))
     if len(suffixes) == len(parts):
-        return methodcaller("endswith", suffixes)
+        return _ends_with(suffixes)
     tests = [part.test for part in parts]
     return lambda name: any(test(name) for test in tests)
 
@@ -249,7 +257,7 @@ def _part(text: str) -> Part:
         return _EVERYTHING
     if _is_suffix(text):
         suffix = text[1:]
-        return Part(text, None, methodcaller("endswith", suffix))
+        return Part(text, None, _ends_with(suffix))
     literal = re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
     if not re.search(r"(?<!\\)(?:\\\\)*[*?\[]", text) and not text.endswith("\\"):
         return Part(text, literal, literal.__eq__)
