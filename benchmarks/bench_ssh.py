@@ -8,7 +8,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from tests.core.sshd import CuttingProxy, running_sshd
@@ -66,13 +65,12 @@ async def measure(name: str, tools: ToolSet) -> None:
 
 
 async def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as here:
-        with running_sshd(Path(folder)) as server:
-            await measure("host", default_tools(here))
-            async with CountingProxy(server.port) as proxy:
-                known = server.known_hosts_for(proxy.port)
-                async with server.sandbox(port=proxy.port, known_hosts=known) as sandbox:
-                    await measure("ssh", default_tools(server.workspace, sandbox=sandbox))
+    with tempfile.TemporaryDirectory() as here, running_sshd() as server:
+        await measure("host", default_tools(here))
+        async with CountingProxy(server.port) as proxy:
+            known = server.known_hosts_for(proxy.port)
+            async with server.sandbox(port=proxy.port, known_hosts=known) as sandbox:
+                await measure("ssh", default_tools(server.workspace, sandbox=sandbox))
 
 
 if __name__ == "__main__":

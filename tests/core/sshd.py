@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -76,8 +77,18 @@ class Server:
 
 
 @contextmanager
-def running_sshd(folder: Path) -> Iterator[Server]:
-    """Start one; skips where there is no sshd."""
+def running_sshd() -> Iterator[Server]:
+    """Start one; skips where there is no sshd.
+
+    Its folder is not pytest's: every pytest that starts closes those to other users.
+    """
+    with tempfile.TemporaryDirectory(prefix="toolkit-sshd-", ignore_cleanup_errors=True) as made:
+        with _running_in(Path(made).resolve()) as server:
+            yield server
+
+
+@contextmanager
+def _running_in(folder: Path) -> Iterator[Server]:
     require(os.path.exists(_PROGRAM), "sshd is not installed (apt-get install openssh-server)")
     require(shutil.which("ssh-keygen"), "ssh-keygen is not installed (apt-get install openssh-client)")
     folder.chmod(0o755)
@@ -124,9 +135,6 @@ def _unprivileged(folder: Path, workspace: Path) -> tuple[str, int, list[str]]:
     (folder / "shadow").write_text("toolkit-ssh:np:20000:0:99999:7:::\n")
     for path in (workspace, *folder.iterdir()):
         os.chown(path, uid, uid)
-    for above in folder.parents:
-        if len(above.parts) > 2 and above.stat().st_uid == 0:
-            above.chmod(above.stat().st_mode | 0o011)
     drop = f"exec setpriv --reuid {uid} --regid {uid} --clear-groups"
     script = f'mount --bind {folder}/passwd /etc/passwd && mount --bind {folder}/shadow /etc/shadow && {drop} "$@"'
     argv = ["unshare", "-m", "sh", "-c", script, "sh"]

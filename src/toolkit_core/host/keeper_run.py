@@ -189,7 +189,8 @@ class KeeperRun:
 
     def _unfinished(self) -> ToolError:
         detail = (self._out.kept.kept()[0] + self._err.kept.kept()[0]).decode("utf-8", "backslashreplace")
-        if self.exit_signal or (self.exit_status is not None and self.started):
+        # A keeper's 0 comes after its closing words; sshd may send it before them, and what is missing was lost.
+        if self.exit_signal or (self.exit_status and self.started):
             how = f"by {self.exit_signal}" if self.exit_signal else f"with {self.exit_status}"
             return ToolError(
                 f"The command was ended early: its keeper on {self.where} ended {how}.",
@@ -197,7 +198,7 @@ class KeeperRun:
                 hint="It may have killed the process that kept it. What it did until then stands.",
                 detail=detail,
             )
-        if self.exit_status is not None:
+        if self.exit_status is not None and not self.started:
             noise = self._head + (b"" if self._err.opened else self._err.held)
             said = noise[-400:].decode("utf-8", "backslashreplace").strip() or "no message"
             return ToolError(

@@ -2,7 +2,8 @@ r"""What runs on the far side of a channel (SSH, docker exec): a keeper around t
 
 The channel's standard input is the lease: while it is open the keeper waits for `TERM` and `KILL` lines, and at its
 end, which comes when the connection or its owner is gone, it kills everything. The command gets a session of its
-own (setsid(1)) and a mark in its environment, by which what left its process group is found in /proc as well.
+own (setsid(1)) and a mark in its environment, by which what left its process group is found in /proc as well. It is
+looked for twice: while a process is about to run another program, its environment reads as empty.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ left() {{
   done
 }}
 end() {{ kill -"$1" -- "-$P" 2>/dev/null; for q in $(left); do kill -"$1" "$q" 2>/dev/null; done; }}
+there() {{ q=$(left); [ -n "$q" ] || kill -0 -- "-$P" 2>/dev/null; }}
 sweep() {{
   i=0 n=0
   kill -0 -- "-$P" 2>/dev/null && n=1
-  while q=$(left); [ -n "$q" ] || kill -0 -- "-$P" 2>/dev/null; do
+  while there || there; do
     [ "$i" = 0 ] && [ -n "$q" ] && {{ set -- $q; n=$#; }}
     end 9; i=$((i + 1)); [ "$i" -lt 100 ] || break
   done

@@ -148,6 +148,9 @@ class ClientFiles(Files):
     async def _status(self, absolute: str) -> PathStatus:
         r"""What is there; a name that was shown with `\xff` stands for the byte where only that file exists."""
         status = await look(self._client, absolute)
+        if status.kind == "missing" and (plain := posixpath.normpath(status.real)) != status.real:
+            # `..` behind a folder that is missing: it leads back, as on the host.
+            status = await look(self._client, plain)
         raw = raw_name(absolute) if status.kind == "missing" else None
         if raw is None:
             return status

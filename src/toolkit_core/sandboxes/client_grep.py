@@ -57,10 +57,11 @@ exit 0
 _LINE: Final = re.compile(rb"(?P<path>\./[^\0]*)\0(?P<line>\d+)(?P<mark>[:-])(?P<text>[^\n]*)(?:\n|\Z)")
 _COUNT: Final = re.compile(rb"(?P<path>\./[^\0]*)\0(?P<number>\d+)\r?\n")
 _NAME: Final = re.compile(rb"(?P<path>\./[^\0]*)\0")
-_BINARY: Final = re.compile(rb"(?P<path>\./[^\n]*?): (?:WARNING: stopped searching )?binary file[^\n]*\n")
-_GNU_BINARY: Final = re.compile(
-    rb"(?:grep: |Binary file )(?P<path>\./.*?)(?:: binary file matches| matches)\n", re.DOTALL
+_BINARY: Final = re.compile(
+    rb"^(?:grep: |Binary file )?(?P<path>\./[^\n\0]*?)(?:: (?:WARNING: stopped searching )?binary file[^\n\0]*| matches)\n",
+    re.MULTILINE,
 )
+"""What ripgrep and grep say of a binary file that matches; no row, for a row has a NUL."""
 
 
 async def grep_files(
@@ -176,8 +177,8 @@ class _Found:
     binary: set[bytes] = field(default_factory=set[bytes])
 
     def read(self, output: bytes, *, by_column: bool) -> GrepFound:
-        for notes in (_BINARY, _GNU_BINARY):
-            self.binary |= {match["path"] for match in notes.finditer(output)}
+        self.binary = {match["path"] for match in _BINARY.finditer(output)}
+        output = _BINARY.sub(b"", output)
         if self.query.mode != "content":
             return self._files(output)
         rows: list[Row] = []

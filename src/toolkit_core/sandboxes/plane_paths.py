@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from toolkit_core.ports.sandbox import SandboxClient
 
 _STAT: Final = """\
-of() { LC_ALL=C stat -L -c '%a %s %d:%i:%Y:%s:%u:%g' -- "$1" 2>/dev/null ||
-  LC_ALL=C stat -L -f '%Lp %z %d:%i:%m:%z:%u:%g' -- "$1" 2>/dev/null || echo "644 $(wc -c <"$1")" ::; }
+of() { {
+  LC_ALL=C stat -L -c '%a|%s|%d:%i:%Y:%s:%u:%g:%y:%z' -- "$1" 2>/dev/null ||
+  LC_ALL=C stat -L -f '%Lp|%z|%d:%i:%m:%z:%u:%g:%Fm:%Fc' -- "$1" 2>/dev/null || echo "644|$(wc -c <"$1")|::"
+} | tr -d ' ' | tr '|' ' '; }
 """
+"""Mode, size, and an identity that a change of the file changes too, to the nanosecond where the plane has it."""
 
 _LOOK: Final = (
     _STAT
@@ -37,7 +40,7 @@ k=missing y=n s='0 0 -' e=
 if [ -d "$p" ]; then k=directory
 elif [ -f "$p" ]; then k=file s=$(of "$p")
 elif [ -e "$p" ]; then k=other
-else e=$(LC_ALL=C ls -ld -- "$p" 2>&1 >/dev/null || :)
+else e=$(LC_ALL=C ls -ldL -- "$p" 2>&1 >/dev/null || :)
 fi
 [ -r "$p" ] && y=y
 printf '%s %s %s %s\\0%s\\0%s\\0' "$m" "$k" "$y" "$s" "$r$t" "$e"

@@ -24,8 +24,8 @@ from toolkit_core.testing.sandbox_suite import SandboxClientSuite
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running_sshd(tmp_path_factory.mktemp("sshd")) as running:
+def server() -> Iterator[Server]:
+    with running_sshd() as running:
         yield running
 
 

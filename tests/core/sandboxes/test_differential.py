@@ -50,8 +50,8 @@ class Plane:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running_sshd(tmp_path_factory.mktemp("sshd")) as running:
+def server() -> Iterator[Server]:
+    with running_sshd() as running:
         yield running
 
 
