@@ -13,10 +13,10 @@ from toolkit_core.errors import ToolError
 from toolkit_core.host.atomic_write import Old, Target, holds, put
 from toolkit_core.host.folders import Folder, Moved, make_folder, open_folder, sweep
 from toolkit_core.host.hop import Stop, in_thread
-from toolkit_core.host.judged import Judged, open_judged, refuse_special
+from toolkit_core.host.judged import Judged, judged_now, open_judged, refuse_special
 from toolkit_core.host.locking import lock_against_others
 from toolkit_core.host.open_file import HostOpenFile, file_stat
-from toolkit_core.host.os_errors import system_refused
+from toolkit_core.host.os_errors import let_go, system_refused
 from toolkit_core.host.resolve import AnyPath, Outside, Roots
 from toolkit_core.host.similar_names import suggestion
 from toolkit_core.limits import IN_PLACE_ATTEMPTS, SWEPT_FOLDERS
@@ -74,7 +74,7 @@ class HostFiles(Files):
 
     async def read(self, path: str, consume: Callable[[OpenFile], T]) -> T:
         """Open a regular file and run `consume` on it in a worker thread; see `Files.read`."""
-        return await in_thread(lambda stop: self._read(path, consume, stop))
+        return await in_thread(lambda stop: _said("read", path, lambda: self._read(path, consume, stop)))
 
     async def replace(self, path: str, produce: Callable[[OpenFile | None], Content]) -> Written:
         """Replace a file atomically by what `produce` makes of it; see `Files.replace`."""
@@ -82,13 +82,15 @@ class HostFiles(Files):
             real = self._roots.resolve(path).real
             async with _writers.turn(real):
                 with suppress(Moved):
-                    return await in_thread(lambda stop, real=real: self._replace(path, real, produce, stop))
+                    return await in_thread(
+                        lambda stop, real=real: _said("written", path, lambda: self._replace(path, real, produce, stop))
+                    )
         message = f"{one_line_name(path)} is being replaced all the time; nothing was written."
         raise ToolError(message, code="stale_file", hint="Read the file again, then decide.", retryable=True)
 
     async def list(self, path: str, limit: int) -> Listing:
         """The first entries of a folder by name; see `Files.list`."""
-        return await in_thread(lambda stop: self._list(path, limit, stop))
+        return await in_thread(lambda stop: _said("listed", path, lambda: self._list(path, limit, stop)))
 
     def _open(self, path: str) -> Judged:
         try:
@@ -111,7 +113,7 @@ class HostFiles(Files):
                 try:
                     return consume(HostOpenFile(judged.path, descriptor, stop))
                 finally:
-                    os.close(descriptor)
+                    let_go(descriptor)
             except OSError as e:
                 raise system_refused(e, shown, "read") from e
 
@@ -125,7 +127,7 @@ class HostFiles(Files):
                 try:
                     return _first_entries(descriptor, limit, stop)
                 finally:
-                    os.close(descriptor)
+                    let_go(descriptor)
             except OSError as e:
                 raise system_refused(e, shown, "listed") from e
 
@@ -173,15 +175,14 @@ class HostFiles(Files):
                 raise system_refused(e, one_line_name(resolved.subject), "read") from e
             return self._put(folder, name, resolved, old, content, stop)
         finally:
-            os.close(old.descriptor)
+            let_go(old.descriptor)
 
     def _open_old(self, folder: Folder, name: str, resolved: Resolved, stop: Stop) -> HostOpenFile | None:
         """The file to replace, opened by its name in the judged folder; None where there is none."""
         shown = one_line_name(resolved.subject)
         flags = getattr(os, "O_PATH", _READ_FLAGS) | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            descriptor = os.open(name, flags, dir_fd=folder.descriptor)
-            with Judged(descriptor, resolved, os.fstat(descriptor)) as judged:
+            with judged_now(os.open(name, flags, dir_fd=folder.descriptor), resolved) as judged:
                 self._refuse_other_than_file(judged)
                 readable = judged.reopen(_READ_FLAGS)
         except FileNotFoundError:
@@ -192,7 +193,7 @@ class HostFiles(Files):
             lock_against_others(readable, stop)
             return HostOpenFile(resolved, readable, stop, watch=True)
         except BaseException:
-            os.close(readable)
+            let_go(readable)
             raise
 
     def _refuse_other_than_file(self, judged: Judged) -> None:
@@ -233,6 +234,14 @@ class HostFiles(Files):
             self._swept.clear()
         self._swept[key] = None
         sweep(folder)
+
+
+def _said(doing: str, path: str, work: Callable[[], T]) -> T:
+    """The work; a refusal of the system that nobody expected there (a status, a name looked at once more) in words."""
+    try:
+        return work()
+    except OSError as e:
+        raise system_refused(e, one_line_name(path), doing) from e
 
 
 def is_a_directory(shown: str) -> ToolError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from toolkit_core.errors import ToolError
 from toolkit_core.host.judged import real_path_now
-from toolkit_core.host.os_errors import system_refused
+from toolkit_core.host.os_errors import let_go, system_refused
 from toolkit_core.host.resolve import followed
 from toolkit_core.text import one_line_name
 
@@ -47,9 +47,9 @@ class Folder:
 
     def close(self) -> None:
         """Close all descriptors."""
-        os.close(self.descriptor)
+        let_go(self.descriptor)
         if self.top is not None:
-            os.close(self.top)
+            let_go(self.top)
 
     def unmake(self) -> None:
         """Remove the folders that were made, where they are empty still."""
@@ -63,11 +63,11 @@ class Folder:
         try:
             for name in self.made[:depth]:
                 below = os.open(name, _FOLDER_FLAGS, dir_fd=parent)
-                os.close(parent)
+                let_go(parent)
                 parent = below
             os.rmdir(self.made[depth], dir_fd=parent)
         finally:
-            os.close(parent)
+            let_go(parent)
 
     def judge(self, roots: Roots, shown: str) -> None:
         """Look once more where it lies, since the first look it may have been moved.
@@ -161,7 +161,7 @@ def _descend(folder: Folder, name: str, *, sync: bool) -> None:
         if sync:
             folder.sync()
     below = os.open(name, _FOLDER_FLAGS, dir_fd=folder.descriptor)
-    os.close(folder.descriptor)
+    let_go(folder.descriptor)
     folder.descriptor, folder.real = below, os.path.join(folder.real, name)
 
 
@@ -189,5 +189,5 @@ def remove_leftover(folder: Folder, name: str) -> bool:
     except OSError:  # locked: its writer lives
         return False
     finally:
-        os.close(descriptor)
+        let_go(descriptor)
     return True

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from toolkit_core.errors import ToolError
-from toolkit_core.host.os_errors import system_refused
+from toolkit_core.host.os_errors import let_go, system_refused
 from toolkit_core.host.resolve import followed
 from toolkit_core.limits import OPEN_ATTEMPTS
 from toolkit_core.text import one_line_name
@@ -41,7 +41,7 @@ class Judged:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        os.close(self.descriptor)
+        let_go(self.descriptor)
 
     @property
     def is_directory(self) -> bool:
@@ -56,6 +56,15 @@ class Judged:
     def reopen(self, flags: int) -> int:
         """A descriptor of the very same inode with other flags. Raises OSError."""
         return reopened(self.descriptor, self.path.real, flags)
+
+
+def judged_now(descriptor: int, path: Resolved) -> Judged:
+    """A descriptor that was opened by a judged name. Raises OSError; then it is closed."""
+    try:
+        return Judged(descriptor, path, os.fstat(descriptor))
+    except BaseException:
+        let_go(descriptor)
+        raise
 
 
 def open_judged(roots: Roots, path: str) -> Judged:
@@ -77,7 +86,7 @@ def open_judged(roots: Roots, path: str) -> Judged:
         if judged is not None and not stat.S_ISLNK(judged.stat.st_mode):
             return judged
         if judged is not None:
-            os.close(descriptor)
+            let_go(descriptor)
             if roots.resolve(path).real == expected.real:  # followed as far as links lead
                 circle = OSError(errno.ELOOP, os.strerror(errno.ELOOP))
                 raise system_refused(circle, one_line_name(expected.subject), "opened")
@@ -121,7 +130,7 @@ def _judge(roots: Roots, path: str, expected: Resolved, descriptor: int) -> Judg
         status = os.fstat(descriptor)
         real = real_path_now(descriptor, expected.real)
         if real is None:
-            os.close(descriptor)
+            let_go(descriptor)
             return None
         found = expected if real == expected.real else roots.resolved(real, absolute=expected.absolute)
         if found.inside != expected.inside and (roots.outside == "refuse" or expected.inside):
@@ -129,7 +138,7 @@ def _judge(roots: Roots, path: str, expected: Resolved, descriptor: int) -> Judg
             raise ToolError(message, code="access_denied")
         return Judged(descriptor, found, status)
     except BaseException:
-        os.close(descriptor)
+        let_go(descriptor)
         raise
 
 
@@ -156,5 +165,5 @@ def reopened(descriptor: int, real: str, flags: int) -> int:
         again = os.open(real, flags | os.O_NOFOLLOW)
     if os.path.samestat(os.fstat(again), os.fstat(descriptor)):
         return again
-    os.close(again)
+    let_go(again)
     raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 
 from toolkit_core.errors import ErrorCode, ToolError
 
@@ -44,3 +45,13 @@ def system_refused(error: OSError, shown: str, doing: str) -> ToolError:
         return ToolError(f"There is nothing at {shown}.", code="not_found")
     message = f"{shown} cannot be {doing}: {reason} ({name})."
     return ToolError(message, code=code, hint=_HINTS.get(number, ""), retryable=number in (errno.EAGAIN, errno.EINTR))
+
+
+def let_go(descriptor: int) -> None:
+    """Close a descriptor through which nothing was written.
+
+    Such a close may fail on a network filesystem; the descriptor is gone all the same (close(2)), nothing was lost,
+    and what else must be closed or removed after it still is.
+    """
+    with suppress(OSError):
+        os.close(descriptor)

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from toolkit_core.host.folders import TEMPORARY_PREFIX, Folder, remove_leftover
+from toolkit_core.host.os_errors import let_go
 from toolkit_core.limits import FILE_BLOCK_BYTES, WRITE_BLOCK_BYTES
 
 if TYPE_CHECKING:
@@ -122,9 +123,10 @@ def _create(folder: Folder, target: str, mode: int) -> Temporary:
                 if not remove_leftover(folder, name):
                     break
                 continue
-            if _lock(descriptor):
-                return Temporary(folder, name, descriptor)
-            os.close(descriptor)
+            made = Temporary(folder, name, descriptor)
+            if _is_mine(made):
+                return made
+            let_go(descriptor)
     raise OSError(17, f"{_NAMES} unfinished writes of the file exist")
 
 
@@ -133,6 +135,16 @@ def _lock(descriptor: int) -> bool:
     with suppress(OSError):  # a filesystem without locks: then nobody can lock it to sweep it either
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return os.fstat(descriptor).st_nlink > 0
+
+
+def _is_mine(made: Temporary) -> bool:
+    try:
+        return _lock(made.descriptor)
+    except BaseException:
+        with suppress(OSError):
+            made.remove()
+        let_go(made.descriptor)
+        raise
 
 
 def _copy_attributes(old: int, new: int) -> None:
