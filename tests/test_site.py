@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import re
@@ -22,6 +23,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 RUN_HERE = ["docs/from-their-names.md"]
 """Pages whose code no other test runs."""
+
+NEEDS_MACHINES = ["docs/sandbox-clients.md", "docs/scaling.md"]
+"""Pages whose code wants an SSH host or a cloud: it is compiled, and what it imports must be there."""
 
 MODULES = (
     "toolkit_core",
@@ -92,6 +96,18 @@ def test_every_page_with_code_is_run_by_a_test() -> None:
     tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
 
     assert [page.name for page in with_code if f"docs/{page.name}" not in tests] == []
+
+
+@pytest.mark.parametrize("page", NEEDS_MACHINES)
+def test_code_that_needs_other_machines_compiles_and_imports_what_there_is(page: str) -> None:
+    python = [block for block in blocks(page) if block.language == "python"]
+    assert python
+    for block in python:
+        tree = ast.parse(block.code)
+        compile(tree, f"{page}:{block.line}", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        for node in (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)):
+            module = importlib.import_module(str(node.module))
+            assert [name.name for name in node.names if not hasattr(module, name.name)] == [], f"{page}:{block.line}"
 
 
 def test_code_is_in_a_language_that_is_run_or_checked() -> None:
