@@ -159,12 +159,13 @@ def _wait_until_it_listens(port: int, process: subprocess.Popen[bytes], log: Pat
 
 
 def processes_with(text: str) -> list[int]:
-    """Processes of this machine whose command line holds the text."""
+    """Processes of this machine whose command line holds the text, keepers (who hold every command) apart."""
     found: list[int] = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with suppress(OSError):
-                if text.encode() in (entry / "cmdline").read_bytes().replace(b"\0", b" "):
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+                if text.encode() in line and b"TOOLKIT_RUN=" not in line:
                     found.append(int(entry.name))
     return found
 
