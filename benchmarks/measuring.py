@@ -38,9 +38,9 @@ async def measure(row: Row, *, quick: bool) -> Measured:
     notes: list[str] = []
     waiting = dict(row.peers)
     for turn in range(rounds):
-        limit.append(await seconds(row.limit))
-        await asyncio.sleep(row.pause_seconds)
-        ours.append(await seconds(row.ours))
+        for way, times in ((row.limit, limit), (row.ours, ours)):
+            await asyncio.sleep(row.pause_seconds)
+            times.append(await seconds(way))
         for name in list(waiting):
             if not _run_peer(name, waiting[name], peers, notes) or (turn >= 2 and peers[name][-1] > SLOW_SECONDS):
                 del waiting[name]

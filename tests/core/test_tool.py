@@ -6,7 +6,7 @@ import asyncio
 import copy
 import inspect
 import logging
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -417,3 +417,48 @@ async def test_subject_writes_and_claims_of_a_plain_tool() -> None:
 async def test_an_unconverted_tool_names_its_converter() -> None:
     with pytest.raises(TypeError, match=r"toolkit_langchain\.to_langchain"):
         inspect.signature(probe)
+
+
+async def test_a_timeout_of_the_bodys_own_is_not_the_tools() -> None:
+    async def body() -> str:
+        raise TimeoutError("of a peer")
+
+    tool = function_tool(body, name="asks", description="Asks.", timeout_seconds=60)
+    result = await tool()
+    assert result.error is not None
+    assert result.error.code != "timed_out"
+
+
+def test_the_schema_that_a_caller_gets_is_a_copy_in_every_depth() -> None:
+    async def body(mode: Literal["a", "b"]) -> str:
+        return mode
+
+    tool = function_tool(body, name="chooses", description="Chooses.")
+    tool.parameters["properties"]["mode"]["enum"].append("c")
+    tool.parameters["required"].clear()
+    assert tool.parameters["properties"]["mode"]["enum"] == ["a", "b"]
+    assert tool.parameters["required"] == ["mode"]
+
+
+def test_a_tool_shows_its_name_and_first_line() -> None:
+    async def body() -> str:
+        return ""
+
+    tool = function_tool(body, name="shown", description="First line.\nSecond line.")
+    assert repr(tool) == "<Tool shown: First line.>"
+    assert tool.deferred is False
+
+
+def test_a_set_holds_tools_by_name_by_alias_and_by_identity_alone() -> None:
+    async def body() -> str:
+        return ""
+
+    one, other = (function_tool(body, name=name, description="Does.") for name in ("one", "other"))
+    tools = ToolSet([one])
+    assert "one" in tools
+    assert "other" not in tools
+    assert tools[0] in tools
+    assert other not in tools
+    more = [other]
+    assert [tool.name for tool in tools + more] == ["one", "other"]
+    assert [tool.name for tool in tools + ToolSet([other])] == ["one", "other"]

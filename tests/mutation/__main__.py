@@ -33,9 +33,7 @@ class Group:
 
 
 GROUPS = {
-    "containment": Group(
-        ("host/resolve.py",), ("core/host/test_files_resolve.py", "core/host/test_search_containment.py")
-    ),
+    "containment": Group(("host/resolve.py",), ("core/host/test_files_resolve.py",)),
     "edit": Group(
         ("tools/_edit_engine.py",),
         (
@@ -45,10 +43,20 @@ GROUPS = {
         ),
     ),
     "egress": Group(
-        ("host/egress/addresses.py", "host/egress/urls.py", "host/egress/policy.py"), ("core/host/egress",)
+        ("host/egress/addresses.py", "host/egress/urls.py", "host/egress/policy.py"),
+        ("core/host/egress", "core/host/test_web_tls.py"),
     ),
     "policy": Group(("policy.py", "command_words.py"), ("core/test_policy.py", "core/test_policy_paths.py")),
-    "envelope": Group(("tool.py", "result.py"), ("core/test_tool.py", "core/test_result.py", "core/test_factories.py")),
+    "envelope": Group(
+        ("tool.py", "result.py"),
+        (
+            "core/test_tool.py",
+            "core/test_result.py",
+            "core/test_factories.py",
+            "core/test_telemetry.py",
+            "core/test_display.py",
+        ),
+    ),
 }
 
 

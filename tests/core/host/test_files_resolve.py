@@ -259,3 +259,48 @@ def test_for_any_path_judged_and_opened_agree_and_nothing_outside_opens(tree: Pa
                 assert os.path.samestat(os.stat(os.path.join(tree, path)), opened.stat)
 
     check()
+
+
+def test_as_many_links_as_the_kernel_follows_are_followed_and_no_more(workspace: Path) -> None:
+    (workspace / "link0").write_text("end")
+    for number in range(1, 43):
+        (workspace / f"link{number}").symlink_to(f"link{number - 1}")
+    assert (workspace / "link40").read_text() == "end", "control: the kernel follows forty"
+    with pytest.raises(OSError, match="symbolic links"):
+        (workspace / "link41").read_text()
+    roots = Roots(workspace)
+    assert roots.locate("link40").real == os.fspath(workspace.resolve() / "link0")
+    assert roots.locate("link41").real != os.fspath(workspace.resolve() / "link0")
+
+
+def test_the_refusal_of_a_home_folder_names_the_rest_of_the_path(workspace: Path) -> None:
+    for path, tried in (("~/a/b", "'a/b'"), ("~", "'.'"), ("~/", "'.'"), ("~//x", "'x'")):
+        with pytest.raises(ToolError) as refused:
+            Roots(workspace).resolve(path)
+        assert f"try {tried}, or" in refused.value.hint
+
+
+def test_a_path_as_long_as_the_system_takes_is_taken(workspace: Path) -> None:
+    longest = "/" + "/".join(["a" * 255] * 15 + ["b" * 255])
+    assert len(longest) == 4096
+    assert Roots(workspace, outside="policy").locate(longest).real == longest
+    with pytest.raises(ToolError, match="4,097 bytes"):
+        Roots(workspace).locate(longest[:-2] + "/cc")
+
+
+def test_what_was_opened_lies_where_it_lies(workspace: Path) -> None:
+    real = os.fspath(workspace.resolve() / "x")
+    assert Roots(workspace).resolved(real).absolute == real
+
+
+def test_an_escape_stands_for_bytes_only_where_a_file_of_those_exists(workspace: Path) -> None:
+    place = os.fsencode(workspace.resolve()) + b"/b\xff"
+    roots = Roots(workspace)
+    assert roots.locate("b\\xff").real == os.fspath(workspace.resolve() / "b\\xff")
+    with open(place, "wb"):
+        pass
+    assert os.fsencode(roots.locate("b\\xff").real) == place
+
+
+def test_an_escape_is_never_a_step_up(workspace: Path) -> None:
+    assert Roots(workspace).locate("\\x2e\\x2e/x").real == os.fspath(workspace.resolve() / "\\x2e\\x2e" / "x")

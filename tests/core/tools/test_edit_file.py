@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from toolkit_core.host.files import HostFiles
+from toolkit_core.limits import EDIT_OCCURRENCES
 from toolkit_core.result import ToolResult
 from toolkit_core.testing.files import MemoryFiles
 from toolkit_core.tool import Tool
@@ -272,3 +273,35 @@ async def test_edits_beside_giant_lines_have_small_diffs() -> None:
     result, _ = await edited(data, *[(f"name_{n}\n", f"NAME_{n}\n") for n in range(10)])
     assert result.data is not None
     assert len(result.data["diff"]) < 2_000
+
+
+async def test_the_lines_of_an_ambiguous_text_are_where_it_starts() -> None:
+    code, text = await fails(b"a\nb\nx\na\nb\nx\na\nb\n", ("a\nb\n", "c"))
+    assert code == "ambiguous_match"
+    assert "old_text occurs 3 times, at lines 1, 4, 7; nothing" in text
+
+
+async def test_one_edit_is_named_as_such_and_several_by_number() -> None:
+    assert "The edit: old_text" in (await fails(b"a a\n", ("a", "b")))[1]
+    assert "edits[1]: old_text" in (await fails(b"a b b\n", ("a", "c"), ("b", "d")))[1]
+
+
+async def test_line_ends_that_an_edit_brings_in_are_known_to_the_next() -> None:
+    assert await ok(b"a\nb\nc\n", ("a\nb\n", "a\r\nb\r\n"), ("b\nc", "X")) == b"a\r\nX\n"
+
+
+async def test_the_same_text_in_the_files_line_ends_is_no_change() -> None:
+    code, text = await fails(b"a\r\nb\r\n", ("a\nb", "a\r\nb"))
+    assert code == "no_change"
+    assert "with the line ends of the file" in text
+    code, text = await fails(b"a\n", ("a", "a"))
+    assert code == "no_change"
+    assert "old_text and new_text are the same" in text
+    assert "with the line ends" not in text
+
+
+async def test_as_many_places_as_are_taken_are_changed_and_no_more() -> None:
+    assert await ok(b"ab" * EDIT_OCCURRENCES, ("a", "c", True)) == b"cb" * EDIT_OCCURRENCES
+    code, text = await fails(b"ab" * (EDIT_OCCURRENCES + 1), ("a", "c", True))
+    assert code == "too_large"
+    assert f"more than {EDIT_OCCURRENCES:,} times" in text

@@ -266,3 +266,51 @@ def test_it_works_from_the_blocking_bridge_too() -> None:
             return (await tool(url="http://pub.test/")).text
 
     assert run_blocking(once()).endswith("# T\n\nlarge")
+
+
+BASE = Egress().screen("https://a.test/x")
+
+
+@pytest.mark.parametrize("location", ["///b.test/", "////b.test", " ///b.test"])
+def test_a_redirect_of_three_slashes_names_its_danger(location: str) -> None:
+    with pytest.raises(ToolError, match="three slashes"):
+        Egress().screen_redirect(BASE, location)
+
+
+def test_a_name_as_long_as_the_dns_takes_is_taken_and_no_longer() -> None:
+    longest = ".".join(["a" * 63] * 3 + ["b" * 61])
+    assert len(longest) == 253
+    assert not refused(Egress(), f"https://{longest}/")
+    assert refused(Egress(), f"https://{longest}b/")
+
+
+def test_an_international_name_must_be_right_in_every_label() -> None:
+    assert Egress().screen("https://b\u00fccher.test/").host == "xn--bcher-kva.test"
+    assert refused(Egress(), "https://b\u00fccher..test/")
+
+
+def test_a_policy_with_one_more_host_keeps_all_else() -> None:
+    egress = Egress(allow_domains=["a.test"], block_domains=["b.test"]).with_private("search.local")
+    assert not refused(egress, "http://search.local/")
+    assert not refused(egress, "http://a.test/")
+    assert refused(egress, "http://b.test/")
+    assert refused(egress, "http://c.test/")
+    assert refused(egress, "http://other.local/")
+
+
+async def test_what_a_dialer_raises_that_is_no_refusal_of_the_system_comes_through() -> None:
+    async def dial(address: str, port: int) -> Connection:
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        await Egress(resolver=lambda _: ["93.184.216.34"], dial=dial).connect("a.test", 80)
+
+
+async def test_a_server_that_does_not_answer_is_worth_another_try() -> None:
+    async def dial(address: str, port: int) -> Connection:
+        raise ConnectionRefusedError(111, "refused")
+
+    with pytest.raises(ToolError) as failed:
+        await Egress(resolver=lambda _: ["93.184.216.34"], dial=dial).connect("a.test", 80)
+    assert failed.value.code == "network_error"
+    assert failed.value.retryable
