@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,7 +55,7 @@ class Server:
 
     def sandbox(self, root: str | Path | None = None, **options: Any) -> SSHSandbox:
         """A client of it."""
-        given = {
+        given: dict[str, Any] = {
             "port": self.port,
             "username": self.user,
             "known_hosts": str(self.folder / "known_hosts"),
@@ -77,7 +77,7 @@ class Server:
 
 
 @contextmanager
-def running_sshd() -> Iterator[Server]:
+def running_sshd() -> Generator[Server]:
     """Start one; skips where there is no sshd.
 
     Its folder is not pytest's: every pytest that starts closes those to other users.
@@ -88,7 +88,7 @@ def running_sshd() -> Iterator[Server]:
 
 
 @contextmanager
-def _running_in(folder: Path) -> Iterator[Server]:
+def _running_in(folder: Path) -> Generator[Server]:
     require(os.path.exists(_PROGRAM), "sshd is not installed (apt-get install openssh-server)")
     require(shutil.which("ssh-keygen"), "ssh-keygen is not installed (apt-get install openssh-client)")
     folder.chmod(0o755)

@@ -81,7 +81,7 @@ def keeper(mark: str, command: str, folder: str, environment: Mapping[str, str],
         if not _NAME.fullmatch(name) or "\0" in value:
             raise ToolError(f"{name!r} cannot be set in an environment.", code="invalid_arguments")
         exports.append(f"export {name}={shlex.quote(value)}")
-    words = shlex.quote(command)
+    words, read = shlex.quote(command), ""
     if command_file:
         read = f"$(cat {command_file}; rm -f {command_file}; echo x)"
         words = '"${C%x}"'
@@ -92,7 +92,7 @@ def keeper(mark: str, command: str, folder: str, environment: Mapping[str, str],
         folder=shlex.quote(folder),
         command=words,
     )
-    if command_file:
+    if read:
         script = f"C={read}\n{script}"
     return script
 

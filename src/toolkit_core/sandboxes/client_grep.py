@@ -58,7 +58,8 @@ _LINE: Final = re.compile(rb"(?P<path>\./[^\0]*)\0(?P<line>\d+)(?P<mark>[:-])(?P
 _COUNT: Final = re.compile(rb"(?P<path>\./[^\0]*)\0(?P<number>\d+)\r?\n")
 _NAME: Final = re.compile(rb"(?P<path>\./[^\0]*)\0")
 _BINARY: Final = re.compile(
-    rb"^(?:grep: |Binary file )?(?P<path>\./[^\n\0]*?)(?:: (?:WARNING: stopped searching )?binary file[^\n\0]*| matches)\n",
+    rb"^(?:grep: |Binary file )?(?P<path>\./[^\n\0]*?)"
+    rb"(?:: (?:WARNING: stopped searching )?binary file[^\n\0]*| matches)\n",
     re.MULTILINE,
 )
 """What ripgrep and grep say of a binary file that matches; no row, for a row has a NUL."""

@@ -66,7 +66,7 @@ def stream_of(answer: object, name: str) -> bytes:
 
 def content_of(answer: object, path: str) -> bytes:
     """The content of a file. Raises `ToolError` `io_error` where it is none."""
-    if isinstance(answer, bytes | bytearray | memoryview):
+    if isinstance(answer, bytes | bytearray):
         return bytes(answer)
     if isinstance(answer, str):
         return answer.encode("utf-8", "surrogateescape")

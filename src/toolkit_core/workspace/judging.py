@@ -96,23 +96,30 @@ def check_git_url(url: str, *, allow_file: bool = False) -> None:
         raise ValueError("the git URL has a space or a control character")
     if "::" in url.partition("/")[0] or url.partition("://")[0].endswith(":"):
         raise ValueError("the git URL names a helper transport")
-    scheme, found, _ = url.partition("://")
+    scheme, found, rest = url.partition("://")
     if not found:
-        if _SCP.fullmatch(url):
-            return
-        raise ValueError("the git URL has no scheme: https, ssh, or user@host:path")
-    if scheme.lower() == "file":
-        if not allow_file:
-            raise ValueError("file URLs are refused unless allow_file_urls is set")
-        if not url[len("file://") :].startswith("/"):
-            raise ValueError("the file URL names a host, or no absolute path")
-        return
-    if scheme.lower() not in ("https", "ssh"):
+        if not _SCP.fullmatch(url):
+            raise ValueError("the git URL has no scheme: https, ssh, or user@host:path")
+    elif scheme.lower() == "file":
+        _check_file_url(rest, allow_file=allow_file)
+    else:
+        _check_remote_url(url, scheme.lower())
+
+
+def _check_file_url(rest: str, *, allow_file: bool) -> None:
+    if not allow_file:
+        raise ValueError("file URLs are refused unless allow_file_urls is set")
+    if not rest.startswith("/"):
+        raise ValueError("the file URL names a host, or no absolute path")
+
+
+def _check_remote_url(url: str, scheme: str) -> None:
+    if scheme not in ("https", "ssh"):
         raise ValueError(f"the git URL's scheme {scheme[:40]!r} is none of https and ssh")
     parts = urlsplit(url)
     if not parts.hostname or parts.hostname.startswith("-") or (parts.username or "").startswith("-"):
         raise ValueError("the git URL has no host, or one that starts with '-'")
-    if scheme.lower() == "https" and parts.password:
+    if scheme == "https" and parts.password:
         raise ValueError("the git URL holds a password, which would stay in the workspace")
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,6 +142,7 @@ async def test_a_host_with_another_key_is_refused(server: Server, tmp_path: Path
 
 async def test_a_wrong_key_of_the_user_and_a_dead_host_are_unavailable(server: Server, tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "wrong")], check=True)
+    options: dict[str, Any]
     for options in ({"client_keys": [str(tmp_path / "wrong")]}, {"port": 1}):
         async with server.sandbox(**options) as sandbox:
             with pytest.raises(ToolError) as caught:
@@ -280,7 +282,7 @@ async def test_a_connection_cut_at_any_point_is_an_error_of_every_operation(serv
                     assert result.error is not None
                     assert result.error.code in ("unavailable", "io_error", "network_error"), result.text
                 elif name == "shell":
-                    assert result.data["stdout"].endswith("end\n")
+                    assert str(result.to_dict()["data"]["stdout"]).endswith("end\n")
                 elif name == "write_file":
                     assert (Path(target) / "f.txt").read_text() == "y" * 50_000
 
@@ -315,5 +317,5 @@ async def test_soak_commands_end_and_return_though_connections_are_cut(server: S
     assert await gone(f"sleep {name}.")
 
 
-def _through(server: Server, proxy: CuttingProxy) -> dict[str, object]:
+def _through(server: Server, proxy: CuttingProxy) -> dict[str, Any]:
     return {"port": proxy.port, "known_hosts": server.known_hosts_for(proxy.port)}

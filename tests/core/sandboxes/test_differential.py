@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -113,11 +113,11 @@ async def _outcome(plane: Plane, row: Row, session: str) -> dict[str, Any]:
     for path, content in row.outside.items():
         plane.put(path, content)
     result = await plane.tools[row.tool].call(row.arguments, context)
-    whole = result.to_dict()
+    whole: dict[str, Any] = result.to_dict()
     whole["content"] = [_plain(plane, block) for block in whole["content"]]
     whole["error"] = _plain(plane, whole["error"])
     whole["data"] = _plain(plane, whole["data"])
-    if isinstance(whole["data"], dict):
+    if whole["data"] is not None:
         whole["data"].pop("duration_seconds", None)
         whole["data"].pop("survivors_killed", None)
     error = whole["error"]
@@ -133,9 +133,9 @@ async def _outcome(plane: Plane, row: Row, session: str) -> dict[str, Any]:
 def _plain(plane: Plane, value: Any) -> Any:
     """Without what names the plane: its root, and which engine refused a pattern."""
     if isinstance(value, dict):
-        return {key: _plain(plane, inner) for key, inner in value.items()}
+        return {key: _plain(plane, inner) for key, inner in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_plain(plane, inner) for inner in value]
+        return [_plain(plane, inner) for inner in cast("list[Any]", value)]
     if not isinstance(value, str):
         return value
     text = value.replace(plane.root, "ROOT")
@@ -189,7 +189,7 @@ async def test_what_a_command_left_running_is_killed_and_counted(planes: list[Pl
     for plane in planes:
         if plane.name not in ("memory", "bubblewrap"):
             result = await plane.tools["shell"](command="sleep 30 & echo on")
-            assert result.data["survivors_killed"] == 1, plane.name
+            assert result.to_dict()["data"]["survivors_killed"] == 1, plane.name
 
 
 async def test_death_by_a_signal_is_named_everywhere(planes: list[Plane]) -> None:

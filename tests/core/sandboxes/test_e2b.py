@@ -57,7 +57,8 @@ async def test_control_the_sdk_raises_for_a_nonzero_exit_and_the_result_is_still
     shell = default_tools("/w", sandbox=E2BSandbox(Scripted(CommandExitException("o", "e", 2))))["shell"]
     envelope = await shell(command="false")
     assert not envelope.is_error
-    assert (envelope.data["exit_code"], envelope.data["stdout"], envelope.data["stderr"]) == (2, "o", "e")
+    data = envelope.to_dict()["data"]
+    assert (data["exit_code"], data["stdout"], data["stderr"]) == (2, "o", "e")
 
 
 @pytest.mark.parametrize("bad", [None, "0", 0.0, 1.5, float("nan"), float("inf"), True, [], {}])
