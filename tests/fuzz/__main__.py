@@ -82,7 +82,11 @@ def unguided(name: str, seconds: int) -> int:
     group, until, ran = GROUPS[name], time.monotonic() + seconds, 0
     kept = DirectoryBasedExampleDatabase(KEPT / name)
     options = settings(
-        max_examples=500, deadline=None, database=kept, print_blob=True, suppress_health_check=list(HealthCheck)
+        max_examples=500,
+        deadline=None,
+        database=kept,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
     )
 
     def counted(sent: Any) -> None:

@@ -27,7 +27,7 @@ _PIECES = st.text(alphabet="ab \n\t\u00e9\u2019'", max_size=4)
 def _sent(draw: st.DrawFn) -> tuple[str, list[Edit], Encoding]:
     """A text and edits most of whose old texts are in it."""
     text = draw(_TEXT | _CR_TEXT)
-    part = st.builds(lambda start, size: text[start : start + size], st.integers(0, 40), st.integers(1, 8))
+    part = st.tuples(st.integers(0, 40), st.integers(1, 8)).map(lambda cut: text[cut[0] : cut[0] + cut[1]])
     edit = st.builds(Edit, part | part | _PIECES, _TEXT | _PIECES, st.booleans())
     return text, draw(st.lists(edit, min_size=1, max_size=5)), draw(_ENCODINGS)
 

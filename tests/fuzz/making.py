@@ -25,6 +25,11 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+def joined(first: st.SearchStrategy[str], second: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """One text after the other."""
+    return st.tuples(first, second).map("".join)
+
+
 def mostly(usual: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """What is usual, at times anything."""
     return usual | usual | usual | JSON

@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.fuzz.making import ANY_TEXT, JSON, mostly
+from tests.fuzz.making import ANY_TEXT, JSON, joined, mostly
 from toolkit_core.report.page import render
 
 _HOSTILE = st.sampled_from(["</script>", "<!--", "<script>", "]]>", "&lt;", "\u2028", "<img onerror=x>"])
-_TEXT = ANY_TEXT | st.builds(lambda a, b: a + b, _HOSTILE, ANY_TEXT)
+_TEXT = ANY_TEXT | joined(_HOSTILE, ANY_TEXT)
 _TEXTS = ("entry_id", "parent_id", "session_id", "call_id", "tool", "outcome", "code", "risk", "traceparent", "shown")
 _CALL = st.fixed_dictionaries(
     {

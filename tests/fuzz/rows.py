@@ -14,7 +14,7 @@ _NUMBER = st.integers(1, 10**6).map(lambda number: b"%d" % number)
 _ROW = st.tuples(_PATH, st.just(b"\0"), _NUMBER, st.just(b":"), _NUMBER, st.just(b":"), _LINE).map(b"".join)
 _CONTEXT = st.tuples(_PATH, st.just(b"\0"), _NUMBER, st.just(b"-"), _LINE).map(b"".join)
 _NOTE = _PATH.map(lambda path: path + b': binary file matches (found "\\0" byte around offset 3)')
-_GIANT = st.builds(lambda row, size: row + b"x" * size, _ROW | _CONTEXT, st.integers(60_000, 70_000))
+_GIANT = st.tuples(_ROW | _CONTEXT, st.integers(60_000, 70_000).map(lambda size: b"x" * size)).map(b"".join)
 _PIECE = _ROW | _CONTEXT | st.just(b"--") | _NOTE | st.binary(max_size=12) | _GIANT
 INPUTS = st.tuples(st.lists(_PIECE, max_size=5).map(b"\n".join), st.lists(st.integers(1, 70_000), max_size=6))
 

@@ -17,7 +17,7 @@ _SIZES = st.builds(
     tail_chars=st.integers(1, 100),
     line_chars=st.integers(1, 80),
 )
-_LONG = st.builds(lambda text, times: text * times, ANY_TEXT, st.integers(1, 30))
+_LONG = st.lists(ANY_TEXT, min_size=1, max_size=3).map(lambda parts: "".join(parts) * (30 // len(parts)))
 INPUTS = st.tuples(_LONG, _SIZES, st.none() | st.just("e-1"), st.integers(0, 70), st.none() | st.integers(1, 70))
 _NOTES_MAX_CHARS = 2_000
 

@@ -303,7 +303,7 @@ class _Reader(HTMLParser):
 
     def parse_marked_section(self, i: int, report: int = 1) -> int:
         """Skip it."""
-        return self.parse_bogus_comment(i, report)
+        return self.parse_bogus_comment(i, bool(report))
 
 
 class _Text(_Reader):

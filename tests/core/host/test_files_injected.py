@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,7 @@ class Injector:
 
 
 @contextmanager
-def injected(at: int | None, number: int = errno.EIO) -> Iterator[Injector]:
+def injected(at: int | None, number: int = errno.EIO) -> Generator[Injector]:
     """With the `at`-th call failing; None: only counted."""
     injector = Injector(at, number)
     with pytest.MonkeyPatch.context() as patch:
