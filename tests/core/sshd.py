@@ -82,9 +82,11 @@ def running_sshd() -> Generator[Server]:
 
     Its folder is not pytest's: every pytest that starts closes those to other users.
     """
-    with tempfile.TemporaryDirectory(prefix="toolkit-sshd-", ignore_cleanup_errors=True) as made:
-        with _running_in(Path(made).resolve()) as server:
-            yield server
+    with (
+        tempfile.TemporaryDirectory(prefix="toolkit-sshd-", ignore_cleanup_errors=True) as made,
+        _running_in(Path(made).resolve()) as server,
+    ):
+        yield server
 
 
 @contextmanager

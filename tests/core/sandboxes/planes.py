@@ -61,7 +61,7 @@ class FolderPlane:
             raise ToolError(f"{path!r} is a folder.", code="is_a_directory") from e
 
 
-class SandboxException(Exception):
+class SandboxException(Exception):  # noqa: N818 - the SDK's name
     """As e2b's."""
 
 
@@ -189,7 +189,7 @@ class _E2BFiles:
     def __init__(self, sandbox: FakeE2B) -> None:
         self._sandbox = sandbox
 
-    async def read(self, path: str, format: str = "text", user: str | None = None) -> Any:
+    async def read(self, path: str, format: str = "text", user: str | None = None) -> Any:  # noqa: A002 - as the SDK names it
         self._sandbox.calls.append(("read", (path,), {"format": format}))
         try:
             data = Path(path).read_bytes()

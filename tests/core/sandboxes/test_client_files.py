@@ -146,7 +146,7 @@ async def test_a_plane_that_is_gone_is_unavailable_for_every_tool(workspace: Pat
 
     (workspace / "f.txt").write_text("of the host")
     tools = default_tools(workspace, sandbox=Gone(workspace))
-    for name, arguments in {
+    for name, given_arguments in {
         "read_file": {"path": "f.txt"},
         "write_file": {"path": "f.txt", "content": "x"},
         "edit_file": {"path": "f.txt", "edits": [{"old_text": "a", "new_text": "b"}]},
@@ -154,7 +154,7 @@ async def test_a_plane_that_is_gone_is_unavailable_for_every_tool(workspace: Pat
         "grep": {"pattern": "x"},
         "shell": {"command": "true"},
     }.items():
-        result = await tools[name].call(arguments)
+        result = await tools[name].call(given_arguments)
         assert result.error is not None
         assert result.error.code == "unavailable", name
         assert "of the host" not in result.text

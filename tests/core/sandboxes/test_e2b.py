@@ -39,7 +39,7 @@ class _ScriptedFiles:
     def __init__(self) -> None:
         self.contents: dict[str, bytes] = {}
 
-    async def read(self, path: str, format: str = "text") -> Any:
+    async def read(self, path: str, format: str = "text") -> Any:  # noqa: A002 - as the SDK names it
         if path not in self.contents:
             raise FileNotFoundError(path)
         return self.contents[path]
