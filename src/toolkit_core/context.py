@@ -92,11 +92,11 @@ NO_CONTEXT = ToolContext()
 class ProgressThrottle:
     """Passes progress on at most ten times a second; texts that wait are joined, numbers are the newest.
 
-    A listener that raises is logged and not called again in this call.
+    What a listener raises is logged, once as an error.
     """
 
     def __init__(self, listener: Callable[[Progress], None]) -> None:
-        self._listener: Callable[[Progress], None] | None = listener
+        self._listener, self._failed = listener, False
         self._waiting: dict[str, Progress] = {}
         self._next = 0.0
 
@@ -117,10 +117,9 @@ class ProgressThrottle:
             self._tell(progress)
 
     def _tell(self, progress: Progress) -> None:
-        if self._listener is None:
-            return
         try:
             self._listener(progress)
         except Exception:  # noqa: BLE001 - a listener's fault must not fail the tool's work
-            self._listener = None
-            _log.exception("a progress listener failed; it is not called again in this call")
+            level = logging.DEBUG if self._failed else logging.ERROR
+            self._failed = True
+            _log.log(level, "a progress listener failed", exc_info=True)

@@ -92,7 +92,7 @@ def port_tool(
         work=Work(
             kind=kind,
             schema=schema,
-            parse=_ModelParser(shown, arguments, schema, argument_aliases or {}, rearrange),
+            parse=_ModelParser(arguments, schema, argument_aliases or {}, rearrange),
             run=cast("Callable[[Any, ToolContext], Awaitable[object]]", run),
             payload=_declared(payload),
             describe=describe if description is None and siblings is None else None,
@@ -108,16 +108,15 @@ class _ModelParser:
 
     def __init__(
         self,
-        tool: str,
         model: type[BaseModel],
         schema: Mapping[str, Any],
         aliases: Mapping[str, str],
         rearrange: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> None:
-        self._tool, self._model, self._schema = tool, model, schema
+        self._model, self._schema = model, schema
         self._aliases, self._rearrange = aliases, rearrange
 
-    def __call__(self, arguments: object) -> BaseModel:
+    def __call__(self, arguments: object, tool: str) -> BaseModel:
         if self._rearrange is not None:
             arguments = unpacked(arguments, self._schema)
             if isinstance(arguments, dict):
@@ -132,7 +131,7 @@ class _ModelParser:
             except ValidationError as e:
                 known = {path for path, _ in problems}
                 problems += [problem for problem in problems_of_pydantic(e) if problem[0] not in known]
-        raise invalid_arguments(self._tool, problems, self._schema)
+        raise invalid_arguments(tool, problems, self._schema)
 
 
 def _declared(declaration: Any) -> Payload:
@@ -221,7 +220,7 @@ def function_tool(
     shown = _name_of(fn) if name is None else name
     signature = Signature.of(fn, shown)
     schema = self_contained(signature.model.model_json_schema(by_alias=True), additional_properties=False)
-    parse = _ModelParser(shown, signature.model, schema, {})
+    parse = _ModelParser(signature.model, schema, {})
     body = _body(fn, shown)
 
     async def run(parsed: Any, context: ToolContext) -> object:
@@ -274,7 +273,7 @@ def model_tool(
         work=Work(
             kind=shown,
             schema=schema,
-            parse=_ModelParser(shown, model, schema, {}),
+            parse=_ModelParser(model, schema, {}),
             run=_with_context(fn, shown),
             payload=None if returns is None else _declared(returns),
             timeout_seconds=_limit(timeout_seconds),
@@ -309,7 +308,7 @@ def schema_tool(
         work=Work(
             kind=name,
             schema=schema,
-            parse=_SchemaParser(name, schema),
+            parse=_SchemaParser(schema),
             run=_with_context(fn, name),
             payload=None if returns is None else _declared(returns),
             timeout_seconds=_limit(timeout_seconds),
@@ -320,11 +319,11 @@ def schema_tool(
 class _SchemaParser:
     """Arguments to a dict, checked against a JSON Schema."""
 
-    def __init__(self, tool: str, schema: Mapping[str, Any]) -> None:
-        self._tool, self._schema = tool, schema
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
         self._validator: Any = None
 
-    def __call__(self, arguments: object) -> dict[str, Any]:
+    def __call__(self, arguments: object, tool: str) -> dict[str, Any]:
         reading = read_leniently(arguments, self._schema, {})
         problems = list(reading.problems)
         if reading.value is not None:
@@ -332,7 +331,7 @@ class _SchemaParser:
             found = problems_of_jsonschema(self._validate(reading.value))
             problems += [problem for problem in found if problem[0] not in known]
         if problems:
-            raise invalid_arguments(self._tool, problems, self._schema)
+            raise invalid_arguments(tool, problems, self._schema)
         return cast("dict[str, Any]", reading.value)
 
     def _validate(self, value: Any) -> list[Any]:

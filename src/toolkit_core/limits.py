@@ -24,6 +24,9 @@ CLEANUP_SECONDS: Final = 10.0
 
 # --- files -------------------------------------------------------------------------------------------
 
+STOP_SECONDS: Final = 10.0
+"""How long a custom tool's body may take to stop once its time is over or its call was cancelled."""
+
 NAME_MAX_BYTES: Final = 255
 """NAME_MAX of Linux, macOS and their usual filesystems (limits.h)."""
 

@@ -186,7 +186,7 @@ class Policy:
         return None
 
     def _trust_input(self, call: _Call) -> Decision | None:
-        if self.mode == "bypass" or not call.writes:
+        if self.mode == "bypass" or not call.writes or (self.mode == "plan" and self._allowed(call) is None):
             return None
         touched = trust_input(call.subjects[0])
         return (

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Generic, cast
+from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
@@ -142,7 +142,9 @@ def _block_to_dict(block: Block, include_images: bool) -> dict[str, Any]:
 
 def _block_from_dict(block: Mapping[str, Any]) -> Block:
     if block["type"] == "text":
-        return TextBlock(cast("str", block["text"]))
+        if not isinstance(block["text"], str):
+            raise TypeError("the text of a block is no string")
+        return TextBlock(block["text"])
     if "base64" in block:
         return ImageBlock(block["mime_type"], base64.b64decode(block["base64"]))
     return TextBlock(f"[image {block['mime_type']}, {block['size_bytes']} bytes, sha256 {block['sha256']}]")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, Self, cast, overload
 
+from toolkit_core.cleanup import run_within
 from toolkit_core.context import NO_CONTEXT, ProgressThrottle, ToolContext
 from toolkit_core.display import inert, set_bundle, tool_bundle
 from toolkit_core.effects import Claims, Effects
@@ -43,7 +44,7 @@ class Work:
     Attributes:
         kind: The canonical name: a renamed grep is a grep still.
         schema: The self-contained JSON Schema.
-        parse: Arguments to what `run` takes; raises `ToolError` invalid_arguments.
+        parse: Arguments, and the tool's name for messages, to what `run` takes; raises invalid_arguments.
         run: The body. Its result becomes the envelope.
         payload: The check of a declared payload, None where nothing is declared.
         describe: The default description in a set; None where it was given verbatim.
@@ -55,7 +56,7 @@ class Work:
 
     kind: str
     schema: Mapping[str, Any]
-    parse: Callable[[object], Any]
+    parse: Callable[[object, str], Any]
     run: Callable[[Any, ToolContext], Awaitable[object]]
     payload: Payload | None = None
     describe: Callable[[Siblings], str] | None = None
@@ -179,37 +180,41 @@ class Tool(Generic[DataT]):
                 throttle.flush()
 
     async def _enveloped(self, arguments: object, context: ToolContext) -> ToolResult[DataT]:
+        task = _current_task()
+        before = task.cancelling() if task is not None else 0
         try:
-            return self._envelope(await self._run(arguments, context))
+            result = self._envelope(await self._run(arguments, context))
         except ToolError as e:
-            return self._failed(e)
+            result = self._failed(e)
         except BaseException as e:
-            requested = isinstance(e, asyncio.CancelledError) and _cancellation_was_requested()
-            if requested or isinstance(e, GeneratorExit) or _holds_interrupt(e):
+            if _must_pass(e, task):
                 raise
             _log.exception("the tool %s failed inside", self.name)
-            return ToolResult.failure(_internal(e))
+            result = ToolResult.failure(_internal(e))
+        if task is not None and task.cancelling() > before:
+            raise asyncio.CancelledError  # the body swallowed a requested cancellation
+        return result
 
     async def _run(self, arguments: object, context: ToolContext) -> object:
         work = self.work
-        parsed = work.parse(arguments)
+        parsed = work.parse(arguments, self.name)
         if context.approved_subject is not None:
             await self._check_approved(parsed, context.approved_subject)
         if work.timeout_seconds is None:
             return await work.run(parsed, context)
-        limit = asyncio.timeout(work.timeout_seconds)
+        seconds = work.timeout_seconds
         try:
-            async with limit:
-                return await work.run(parsed, context)
+            outcome = await run_within(_guarded(work.run(parsed, context)), seconds)
         except TimeoutError as e:
-            if not limit.expired():
-                raise
             raise ToolError(
-                f"{self.name} did not finish within {work.timeout_seconds:g} s",
+                f"{self.name} did not finish within {seconds:g} s",
                 code="timed_out",
                 hint="Ask for less in one call.",
                 retryable=True,
             ) from e
+        if isinstance(outcome, TimeoutError):
+            raise outcome
+        return outcome
 
     async def _check_approved(self, parsed: Any, approved: str) -> None:
         now = await self.work.subject(parsed) if self.work.subject is not None else ""
@@ -239,17 +244,17 @@ class Tool(Generic[DataT]):
 
     async def subject(self, arguments: object) -> str:
         """The string that a rule matches, "" where the tool names none. Raises `ToolError` for bad arguments."""
-        parsed = self.work.parse(arguments)
+        parsed = self.work.parse(arguments, self.name)
         return await self.work.subject(parsed) if self.work.subject is not None else ""
 
     async def writes(self, arguments: object) -> tuple[str, ...]:
         """The absolute paths that the call would write. Raises `ToolError` for bad arguments."""
-        parsed = self.work.parse(arguments)
+        parsed = self.work.parse(arguments, self.name)
         return await self.work.writes(parsed) if self.work.writes is not None else ()
 
     async def claims(self, arguments: object) -> Claims:
         """What the call holds while it runs; see `conflicts`. Raises `ToolError` for bad arguments."""
-        parsed = self.work.parse(arguments)
+        parsed = self.work.parse(arguments, self.name)
         if self.work.claims is not None:
             return await self.work.claims(parsed)
         if self.work.writes is not None:
@@ -435,9 +440,28 @@ def _holds_interrupt(e: BaseException) -> bool:
     return isinstance(e, KeyboardInterrupt | Suspended)
 
 
-def _cancellation_was_requested() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+def _must_pass(e: BaseException, task: asyncio.Task[Any] | None) -> bool:
+    """A requested cancellation, Ctrl-C, a suspension; and the end of a coroutine that is closed from outside."""
+    if isinstance(e, asyncio.CancelledError):
+        return task is not None and task.cancelling() > 0
+    if isinstance(e, GeneratorExit):
+        return _current_task() is not task
+    return _holds_interrupt(e)
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no loop runs: the coroutine is being closed
+        return None
+
+
+async def _guarded(work: Awaitable[object]) -> object:
+    """A body's own TimeoutError as a value, so that it is told apart from the tool's time running out."""
+    try:
+        return await work
+    except TimeoutError as e:
+        return e
 
 
 def _copy_json(value: Any) -> Any:

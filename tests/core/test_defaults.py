@@ -306,8 +306,11 @@ def test_any_mapping_configures_and_providers_are_asked_in_its_order(
     ],
 )
 def test_unknown_keys_and_wrong_types_are_refused(config: Any, workspace: Path) -> None:
-    with pytest.raises(ValueError, match="cannot be configured so"):
+    with pytest.raises(ValueError, match="cannot be configured so") as caught:
         standard_capabilities(config, cwd=workspace)
+    assert len(str(caught.value)) < 400
+    if config == {"file": True}:
+        assert "does not take 'file'" in str(caught.value)
     assert TOOLS_SCHEMA["additionalProperties"] is False
 
 

@@ -263,7 +263,8 @@ def test_a_certain_split_agrees_with_what_bash_runs(parts: list[str]) -> None:
 async def test_a_write_to_a_trust_input_asks_in_every_mode_but_bypass(path: str) -> None:
     for mode in ("default", "accept_edits"):
         assert await action(Policy(allow=["write_file"], mode=mode), WRITE, path) == "ask"
-    assert await action(Policy(mode="plan"), WRITE, path) == "ask"
+    assert await action(Policy(mode="plan"), WRITE, path) == "deny"
+    assert await action(Policy(mode="plan", allow=["write_file"]), WRITE, path) == "ask"
     assert await action(Policy(mode="bypass"), WRITE, path) == "allow"
     assert await action(Policy(deny=["write_file"]), WRITE, path) == "deny"
     assert await action(Policy(), READ, path) == "allow"

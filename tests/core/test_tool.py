@@ -38,8 +38,8 @@ class Weird(BaseException):
     """Neither an Exception nor one of those that pass."""
 
 
-def raiser(error: BaseException) -> Tool[Any]:
-    @function_tool(name="raiser")
+def raiser(error: BaseException, *, timeout_seconds: float | None = None) -> Tool[Any]:
+    @function_tool(name="raiser", timeout_seconds=timeout_seconds)
     async def body() -> str:
         """Raise."""
         raise error
@@ -70,6 +70,7 @@ def sync_raiser(error: BaseException) -> Tool[Any]:
         asyncio.CancelledError("secret"),
         TimeoutError("secret"),
         StopAsyncIteration("secret"),
+        GeneratorExit("secret"),
     ],
     ids=lambda e: type(e).__name__,
 )
@@ -142,6 +143,65 @@ async def test_a_timeout_is_an_envelope_and_a_bodys_own_timeout_is_not_mistaken_
     assert result.error is not None
     assert result.error.code == "timed_out"
     assert "0.02 s" in result.text
+
+
+def stubborn(*, seconds: float, timeout_seconds: float | None = None) -> Tool[Any]:
+    """A tool that swallows cancellations, as retry loops do."""
+
+    @function_tool(timeout_seconds=timeout_seconds)
+    async def loop() -> str:
+        """Loop."""
+        end = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < end:
+            try:
+                await asyncio.sleep(0.05)
+            except BaseException:  # noqa: BLE001 - the fault under test
+                continue
+        return "late"
+
+    return loop
+
+
+async def test_a_swallowed_cancellation_is_no_success() -> None:
+    task = asyncio.ensure_future(stubborn(seconds=0.3).call({}))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    result = await stubborn(seconds=0.3, timeout_seconds=0.1).call({})
+    assert result.error is not None
+    assert result.error.code == "timed_out"
+
+
+async def test_a_body_that_never_stops_is_left_after_a_bounded_clean_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("toolkit_core.cleanup.STOP_SECONDS", 0.2)
+    tool = stubborn(seconds=3, timeout_seconds=0.1)
+    result = await asyncio.wait_for(tool.call({}), 2)
+    assert result.error is not None
+    assert result.error.code == "timed_out"
+    task = asyncio.ensure_future(stubborn(seconds=3, timeout_seconds=60).call({}))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 2)
+    assert "was left" in caplog.text
+    await asyncio.sleep(3.2)
+
+
+async def test_a_body_with_a_time_limit_may_raise_whatever_another_may() -> None:
+    for error, code in ((TimeoutError("own"), "internal"), (SystemExit(1), "internal"), (ToolError("no"), "failed")):
+        result: Any = await raiser(error, timeout_seconds=5).call({})
+        assert result.error.code == code
+
+    @function_tool(timeout_seconds=5)
+    async def suspended() -> str:
+        """Suspend."""
+        raise Suspended(ValueError("later"))
+
+    with pytest.raises(Suspended):
+        await suspended.call({})
 
 
 async def test_a_late_result_of_a_sync_function_is_dropped_and_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -315,18 +375,23 @@ async def test_progress_comes_at_most_ten_times_a_second_and_loses_no_text() -> 
     assert "".join(p.text for p in heard) == "".join(f"{i}," for i in range(1000))
 
 
-async def test_a_failing_progress_listener_is_logged_and_the_call_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_progress_listener_is_logged_once_and_still_hears(caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[Progress] = []
+
     def listener(progress: Progress) -> None:
+        heard.append(progress)
         raise ValueError("broken")
 
     @function_tool
     async def talk(ctx: ToolContext) -> str:
         """Talk."""
         ctx.report("files", done=1, total=2)
+        ctx.report("files", done=2, total=2)
         return "done"
 
     assert (await talk.call({}, ToolContext(progress=listener))).text == "done"
-    assert "progress listener failed" in caplog.text
+    assert [progress.done for progress in heard] == [1, 2]
+    assert caplog.text.count("a progress listener failed") == 1
 
 
 async def test_names_and_descriptions_are_checked_when_a_tool_is_built() -> None:
@@ -367,6 +432,7 @@ async def test_a_set_is_a_sequence_with_names() -> None:
     assert tools.only("c", "a").names == ("a", "c")
     assert tools.without("a").names == ("b", "c")
     assert tools.prefixed("repo_").names == ("repo_a", "repo_b", "repo_c")
+    assert "repo_a takes no parameters" in (await tools.prefixed("repo_")["repo_a"].call({"z": 1})).text
     assert (tools + ToolSet([named("d")])).names == ("a", "b", "c", "d")
     assert "a" in tools
     with pytest.raises(KeyError, match="it holds a, b, c"):

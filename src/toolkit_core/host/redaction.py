@@ -12,6 +12,7 @@ from toolkit_core.limits import REDACTED_MIN_CHARS
 _SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
 REDACTED: Final = "[redacted]"
+"""Filled up to the secret's length, its line ends kept: what a range of the text names stays where it was."""
 
 
 class Redaction:
@@ -48,10 +49,16 @@ class Redaction:
 
 def _replaced(value: Any, secrets: re.Pattern[str]) -> Any:
     if isinstance(value, str):
-        return secrets.sub(REDACTED, value)
+        return secrets.sub(_blank, value)
     if isinstance(value, Mapping):
         items = cast("Mapping[str, Any]", value).items()
-        return {secrets.sub(REDACTED, key): _replaced(item, secrets) for key, item in items}
+        return {secrets.sub(_blank, key): _replaced(item, secrets) for key, item in items}
     if isinstance(value, list):
         return [_replaced(item, secrets) for item in cast("list[Any]", value)]
     return value
+
+
+def _blank(secret: re.Match[str]) -> str:
+    text = secret[0]
+    filled = REDACTED.ljust(len(text), "*") if len(text) >= len(REDACTED) else "*" * len(text)
+    return "".join("\n" if old == "\n" else new for old, new in zip(text, filled, strict=True))

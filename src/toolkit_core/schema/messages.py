@@ -32,6 +32,8 @@ class SchemaViolation(Protocol):
     validator_value: Any
     instance: Any
     message: str
+    context: Sequence[SchemaViolation] | None
+    schema: Any
 
     @property
     def absolute_path(self) -> Iterable[str | int]: ...  # noqa: D102 - as in jsonschema
@@ -81,7 +83,17 @@ def _pydantic_text(kind: str, message: str, context: Mapping[str, Any], value: o
 
 def problems_of_jsonschema(errors: Iterable[SchemaViolation]) -> list[Problem]:
     """Every violation that a jsonschema validator found."""
-    return [(path_text(e.absolute_path), _jsonschema_text(e)) for e in errors]
+    return [
+        (path_text(e.absolute_path), _jsonschema_text(e)) for violation in errors for e in _of_its_branch(violation)
+    ]
+
+
+def _of_its_branch(e: SchemaViolation) -> list[SchemaViolation]:
+    """What is wrong within the branch of a union that has the value's own type, where there is one."""
+    if e.validator not in ("anyOf", "oneOf"):
+        return [e]
+    deeper = [inner for inner in e.context or () if inner.validator != "type"]
+    return [found for inner in deeper for found in _of_its_branch(inner)] or [e]
 
 
 def _jsonschema_text(e: SchemaViolation) -> str:
@@ -91,9 +103,14 @@ def _jsonschema_text(e: SchemaViolation) -> str:
         missing = [name for name in cast("Sequence[str]", e.validator_value) if name not in present]
         return f"lacks {', '.join(missing)}"
     if e.validator == "additionalProperties":
-        return "has unknown parameters"
+        known: Mapping[str, Any] = e.schema.get("properties", {})
+        unknown = [name for name in cast("Mapping[str, Any]", e.instance) if name not in known]
+        return f"does not take {', '.join(map(short_repr, unknown[:5]))}; it takes {', '.join(known) or 'nothing'}"
     if e.validator == "type":
         return f"must be of type {e.validator_value} {got}"
+    if e.validator in ("anyOf", "oneOf"):
+        kinds = [str(branch.get("type", "other")) for branch in cast("Sequence[Mapping[str, Any]]", e.validator_value)]
+        return f"must be of type {' or '.join(kinds)} {got}"
     if e.validator == "enum":
         return f"must be one of {', '.join(map(repr, e.validator_value))} {got}"
     return f"must satisfy {e.validator} {short_repr(e.validator_value)} {got}"

@@ -158,7 +158,7 @@ def _checked(answer: object, question: Question) -> Answer | None:
         answer = Answer(values=(answer,)) if answer in labels else Answer(text=answer)
     if not isinstance(answer, Answer):
         return None
-    values, text = cast("object", answer.values), cast("object", answer.text)
+    values, text = cast("object", answer.values), cast("object", answer.text) or ""  # None: no own words
     if not isinstance(values, tuple | list) or not isinstance(text, str):
         return None
     taken = tuple(cast("tuple[object, ...]", values))

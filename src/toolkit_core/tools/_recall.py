@@ -91,9 +91,10 @@ async def _recall(ledger: Ledger, arguments: RecallArguments, context: ToolConte
         raise ToolError(f"the call {arguments.entry_id} ended without a result", code="not_found")
     text = ToolResult.from_dict(entry.result).text
     if by_char:
-        start, end = arguments.start_char or 0, arguments.end_char or len(text)
-        _check_order(start + 1, end, "character")
-        piece = slice_chars(text, start, end)
+        start, end = arguments.start_char or 0, arguments.end_char
+        if end is not None:
+            _check_order(start + 1, end, "character")
+        piece = slice_chars(text, start, len(text) if end is None else end)
         return ToolResult.ok(
             piece.text, {"entry_id": arguments.entry_id, "start_char": piece.first, "end_char": piece.last}
         )

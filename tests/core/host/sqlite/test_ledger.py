@@ -89,7 +89,7 @@ async def test_secrets_are_redacted_on_the_way_in(path: Path, monkeypatch: pytes
     assert result.entry_id is not None
     kept = ledger.call(result.entry_id)
     assert kept is not None
-    assert kept.entry.arguments == {"text": '[redacted] and [redacted] and "[redacted]" and abc\n'}
+    assert kept.entry.arguments == {"text": '[redacted]*** and [redacted]**** and "***" and abc\n'}
     await ledger.shown(result.entry_id, "seen sk-1234567890")
     await ledger.aclose()
     raw = b"".join(file.read_bytes() for file in path.parent.iterdir())
@@ -97,7 +97,22 @@ async def test_secrets_are_redacted_on_the_way_in(path: Path, monkeypatch: pytes
         assert secret not in raw
     again = ledger.call(result.entry_id)
     assert again is not None
-    assert again.shown == "seen [redacted]"
+    assert again.shown == "seen [redacted]***"
+
+
+async def test_ranges_of_a_recorded_text_mean_what_they_meant_before_redaction(path: Path) -> None:
+    secret = "line one\nline two of a key"
+    said = f"{secret} {secret}" + "x" * 5_000 + "\nend"
+    ledger = SQLiteLedger(path, redact=[secret])
+    result = await speak.call({"text": said}, ToolContext(session_id="a", ledger=ledger))
+    kept = ToolResult.from_dict((await ledger.read(result.entry_id or "", session="a")).result or {}).text
+    assert secret not in kept
+    assert [i for i, c in enumerate(kept) if c == "\n"] == [i for i, c in enumerate(said) if c == "\n"]
+    assert kept[-5_000:] == said[-5_000:]
+    recalled = await recall_tool(ledger).call(
+        {"entry_id": result.entry_id, "start_char": 10**9}, ToolContext(session_id="a")
+    )
+    assert f"the text has {len(said)} characters" in recalled.text
 
 
 async def test_the_oldest_content_is_dropped_first_and_said(path: Path) -> None:
