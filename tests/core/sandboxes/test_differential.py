@@ -120,11 +120,12 @@ async def _outcome(plane: Plane, row: Row, session: str) -> dict[str, Any]:
     if whole["data"] is not None:
         whole["data"].pop("duration_seconds", None)
         whole["data"].pop("survivors_killed", None)
-    error = whole["error"]
+    error: dict[str, Any] | None = whole["error"]
+    data: dict[str, Any] = whole["data"] or {}
     if error is not None and error["code"] == "not_found":
         error["hint"], whole["content"] = "", whole["content"][0]["text"].splitlines()[0]
     if error is not None and error["code"] == "timed_out":
-        del whole["data"]["exit_code"], whole["data"]["signal"]
+        del data["exit_code"], data["signal"]
     if row.after:
         whole["file"] = plane.get(row.after)
     return whole

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -27,11 +28,11 @@ class Scripted:
 
     async def run(self, cmd: str, **options: Any) -> Any:
         self.calls.append((cmd, options))
-        answer = self.answer(cmd) if callable(self.answer) else self.answer
+        answer = self.answer
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, asyncio.Future):
-            return await answer
+            return await cast("asyncio.Future[Any]", answer)
         return answer
 
 
@@ -97,7 +98,7 @@ async def test_a_timed_out_command_is_killed_or_said_to_run_still(tmp_path: Path
     await asyncio.sleep(3)
     assert not (tmp_path / "late").exists()
 
-    unkillable = Scripted(lambda cmd: TimeoutException("too long"))
+    unkillable = Scripted(TimeoutException("too long"))
     result = await E2BSandbox(unkillable).run("sleep 9", timeout_seconds=1)
     assert result.timed_out
     assert "may still run" in result.note
@@ -238,27 +239,25 @@ def test_what_is_no_sandbox_is_refused_when_it_is_built() -> None:
 
 async def test_every_call_fits_the_installed_sdk(tmp_path: Path) -> None:
     require(find_spec("e2b"), "the e2b package is not installed")
-    from e2b import AsyncSandbox  # pyright: ignore[reportMissingImports]  (optional)
-    from e2b.sandbox_async.commands.command import Commands  # pyright: ignore[reportMissingImports]  (optional)
-    from e2b.sandbox_async.filesystem.filesystem import Filesystem  # pyright: ignore[reportMissingImports]  (optional)
-
+    load: Any = import_module
+    sandbox_type = load("e2b").AsyncSandbox
+    commands = load("e2b.sandbox_async.commands.command").Commands
+    filesystem = load("e2b.sandbox_async.filesystem.filesystem").Filesystem
+    exceptions, handle = load("e2b.exceptions"), load("e2b.sandbox.commands.command_handle")
     this: Any = object()
-    run = inspect.signature(Commands.run)
+    run = inspect.signature(commands.run)
     run.bind(this, "x", envs={}, cwd="/", timeout=1, retain_output=False, on_stdout=None, on_stderr=None)
     run.bind(this, "x", timeout=1)
-    inspect.signature(Commands.kill).bind(this, 1)
-    inspect.signature(Filesystem.read).bind(this, "/a", format="bytes")
-    inspect.signature(Filesystem.write).bind(this, "/a", b"")
-    inspect.signature(Filesystem.remove).bind(this, "/a")
+    inspect.signature(commands.kill).bind(this, 1)
+    inspect.signature(filesystem.read).bind(this, "/a", format="bytes")
+    inspect.signature(filesystem.write).bind(this, "/a", b"")
+    inspect.signature(filesystem.remove).bind(this, "/a")
     for name in ("commands", "files", "sandbox_id", "create_snapshot", "pause", "connect"):
-        assert hasattr(AsyncSandbox, name), name
+        assert hasattr(sandbox_type, name), name
     fake = inspect.signature(FakeE2B(tmp_path).commands.run).parameters
     assert set(fake) <= set(run.parameters), "the double has the real shape"
-    from e2b.exceptions import FileNotFoundException, SandboxNotRunningException  # pyright: ignore
-    from e2b.sandbox.commands.command_handle import CommandExitException as Real  # pyright: ignore
-
     from toolkit_core.sandboxes.foreign import code_of, has_exit_code
 
-    assert code_of(FileNotFoundException("x")) == "not_found"
-    assert code_of(SandboxNotRunningException("x")) == "unavailable"
-    assert has_exit_code(Real(stderr="e", stdout="o", exit_code=2, error=None))
+    assert code_of(exceptions.FileNotFoundException("x")) == "not_found"
+    assert code_of(exceptions.SandboxNotRunningException("x")) == "unavailable"
+    assert has_exit_code(handle.CommandExitException(stderr="e", stdout="o", exit_code=2, error=None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -81,12 +82,12 @@ async def test_every_call_fits_the_installed_sdk() -> None:
     if not find_spec("k8s_agent_sandbox"):
         pytest.skip("k8s-agent-sandbox (which brings the Kubernetes client) is no dependency of the tests")
     require(find_spec("k8s_agent_sandbox"), "k8s-agent-sandbox is not installed")
-    from k8s_agent_sandbox.commands.async_command_executor import AsyncCommandExecutor  # pyright: ignore
-    from k8s_agent_sandbox.files.async_filesystem import AsyncFilesystem  # pyright: ignore
-    from k8s_agent_sandbox.models import ExecutionResult  # pyright: ignore
-
+    load: Any = import_module
+    executor = load("k8s_agent_sandbox.commands.async_command_executor").AsyncCommandExecutor
+    filesystem = load("k8s_agent_sandbox.files.async_filesystem").AsyncFilesystem
+    result = load("k8s_agent_sandbox.models").ExecutionResult
     this: Any = object()
-    inspect.signature(AsyncCommandExecutor.run).bind(this, "x", timeout=1, command_timeout=1.0)
-    inspect.signature(AsyncFilesystem.read).bind(this, "a", timeout=1)
-    inspect.signature(AsyncFilesystem.write).bind(this, "a", b"", timeout=1)
-    assert ExecutionResult().exit_code == -1, "what the SDK fills in where the service sent none"
+    inspect.signature(executor.run).bind(this, "x", timeout=1, command_timeout=1.0)
+    inspect.signature(filesystem.read).bind(this, "a", timeout=1)
+    inspect.signature(filesystem.write).bind(this, "a", b"", timeout=1)
+    assert result().exit_code == -1, "what the SDK fills in where the service sent none"

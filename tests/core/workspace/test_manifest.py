@@ -130,7 +130,11 @@ async def test_a_control_that_nothing_enforces_refuses_it_all(value: dict[str, A
 
 
 async def test_what_asks_nothing_is_fine() -> None:
-    manifest = {"entries": {"a": {"type": "file", "content": "x"}}, "environment": None, "permissions": {"read": []}}
+    manifest: dict[str, Any] = {
+        "entries": {"a": {"type": "file", "content": "x"}},
+        "environment": None,
+        "permissions": {"read": []},
+    }
     assert (await apply_manifest(InMemorySandbox(), manifest)).complete
 
 
