@@ -34,6 +34,7 @@ from toolkit_core import (
     standard_capabilities,
     web,
 )
+from toolkit_core.testing.editor import MemoryEditor
 
 STANDARD = ("read_file", "write_file", "edit_file", "glob", "grep", "shell", "web_fetch")
 
@@ -324,3 +325,18 @@ def test_every_public_name_loads_and_is_documented() -> None:
     with pytest.raises(AttributeError, match="no public name 'nope'"):
         _ = toolkit_core.nope
     assert isinstance(default_tools("/")[0], Tool)
+
+
+async def test_unsaved_text_of_an_editor_stands_before_the_disk(workspace: Path) -> None:
+    (workspace / "open.txt").write_text("saved\n")
+    (workspace / "other.txt").write_text("other\n")
+    editor = MemoryEditor(str(workspace), {"open.txt": "unsaved\n"})
+    tools = default_tools(workspace, editor=editor)
+    assert "unsaved" in (await tools["read_file"](path="open.txt")).text
+    assert "other" in (await tools["read_file"](path="other.txt")).text
+    edited = await tools["edit_file"](path="open.txt", edits=[{"old_text": "unsaved", "new_text": "better"}])
+    assert not edited.is_error
+    assert (workspace / "open.txt").read_text() == "saved\n"
+    assert "better" in (await tools["read_file"](path="open.txt")).text
+    assert "disk" in (await tools["grep"](pattern="saved")).text
+    assert "disk" in (await tools["glob"](pattern="*.txt")).text

@@ -31,6 +31,7 @@ from toolkit_core.tools import (
     shell_tool,
     web_fetch_tool,
     web_search_tool,
+    with_editor,
     write_file_tool,
 )
 
@@ -142,7 +143,7 @@ def file_parts(place: Place, *, require_read: bool, editor: Editor | None) -> Pa
         outside=place.outside,
         budget_seconds=limits.search_budget_seconds,
     )
-    seen = files
+    seen = files if editor is None else with_editor(files, editor)
     return _file_tools(place, seen, require_read=require_read) + _search_tools(place, search, editor=editor is not None)
 
 
