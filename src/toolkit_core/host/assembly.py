@@ -114,6 +114,11 @@ class Place:
         """What confines host commands."""
         return self.sandbox if self.separate is None and isinstance(self.sandbox, SupportsWrap) else None
 
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """What a shared sandbox hides: the file tools beside it must not show it either."""
+        return () if self.separate is not None else tuple(getattr(self.sandbox, "hidden", ()))
+
 
 def _plane_cwd(cwd: str, sandbox: SandboxClient) -> str:
     """A folder of the sandbox: absolute there, or relative to where the sandbox says that it works."""
@@ -136,12 +141,13 @@ def file_parts(place: Place, *, require_read: bool, editor: Editor | None) -> Pa
         return _file_tools(place, ClientFiles(client, place.cwd), require_read=require_read) + _search_tools(
             place, client.search(place.cwd) if isinstance(client, SupportsSearch) else None
         )
-    files = HostFiles(place.cwd, extra_roots=place.extra_roots, outside=place.outside)
+    files = HostFiles(place.cwd, extra_roots=place.extra_roots, outside=place.outside, hidden=place.hidden)
     search = HostSearch(
         place.cwd,
         extra_roots=place.extra_roots,
         outside=place.outside,
         budget_seconds=limits.search_budget_seconds,
+        hidden=place.hidden,
     )
     seen = files if editor is None else with_editor(files, editor)
     return _file_tools(place, seen, require_read=require_read) + _search_tools(place, search, editor=editor is not None)

@@ -76,7 +76,7 @@ class HostCommands:
         max_output_bytes: int = COMMAND_OUTPUT_MAX_BYTES,
         grace_seconds: float = COMMAND_GRACE_SECONDS,
     ) -> None:
-        self._roots = Roots(cwd, extra_roots)
+        self._roots = Roots(cwd, extra_roots, hidden=getattr(wrap, "hidden", ()))
         self._environment = CommandEnvironment(env)
         self._wrap = wrap
         self._max_output_bytes = max_output_bytes

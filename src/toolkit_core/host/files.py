@@ -46,15 +46,22 @@ class HostFiles(Files):
         outside: "refuse" raises `access_denied`; "policy" lets paths outside through, for programs that gate
             every call themselves.
         fsync: Whether a write waits until the disk has it.
+        hidden: Real paths that are refused, as for `Roots`.
 
     Raises:
         ValueError: A root is empty, missing or no folder.
     """
 
     def __init__(
-        self, cwd: AnyPath, *, extra_roots: Sequence[AnyPath] = (), outside: Outside = "refuse", fsync: bool = True
+        self,
+        cwd: AnyPath,
+        *,
+        extra_roots: Sequence[AnyPath] = (),
+        outside: Outside = "refuse",
+        fsync: bool = True,
+        hidden: Sequence[str] = (),
     ) -> None:
-        self._roots = Roots(cwd, extra_roots, outside)
+        self._roots = Roots(cwd, extra_roots, outside, hidden=hidden)
         self._fsync = fsync
         self._swept: dict[tuple[int, int], None] = {}
 

@@ -103,6 +103,7 @@ class Grep:
 
     def _walk(self, pattern: GlobPattern, *, show_ignored: bool) -> Iterator[Found]:
         walk = Walk(skipped=self._skipped, heed=self._heed, show_ignored=show_ignored, files_only=True)
+        walk.hidden = self.place.hidden
         walk.check = (lambda: self._check_count(walk)) if show_ignored else self.stop.check
         scope = self.place.scope if self._heed else None
         return walk.run(self.place.start, pattern.start, scope, prefix=self.place.prefix)

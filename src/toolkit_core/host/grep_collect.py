@@ -40,7 +40,9 @@ class FileFilter:
         return path if self.accepts(path) else None
 
     def accepts(self, path: str) -> bool:
-        """Whether a path from the root fits."""
+        """Whether a path from the root fits, and is not hidden."""
+        if any(path == hidden or path.startswith(f"{hidden}/") for hidden in self.place.hidden):
+            return False
         if self.pattern is None:
             return True
         prefix = self.place.prefix

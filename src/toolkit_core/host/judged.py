@@ -136,6 +136,7 @@ def _judge(roots: Roots, path: str, expected: Resolved, descriptor: int) -> Judg
         if found.inside != expected.inside and (roots.outside == "refuse" or expected.inside):
             message = f"{one_line_name(path)} was swapped for something outside the root {one_line_name(roots.root)}."
             raise ToolError(message, code="access_denied")
+        roots.check_visible(found.real, path)
         return Judged(descriptor, found, status)
     except BaseException:
         let_go(descriptor)

@@ -66,7 +66,7 @@ class HostProcesses:
         max_processes: int = PROCESSES_MAX,
         grace_seconds: float = COMMAND_GRACE_SECONDS,
     ) -> None:
-        self._roots = Roots(cwd, extra_roots)
+        self._roots = Roots(cwd, extra_roots, hidden=getattr(wrap, "hidden", ()))
         self._environment = CommandEnvironment(env)
         self._wrap = wrap
         self._max_processes = max_processes

@@ -41,17 +41,26 @@ class Roots:
         extra_roots: Further folders, relative ones taken from `cwd`.
         outside: "refuse" raises `access_denied` for what is outside; "policy" lets it through with
             `inside=False`, for programs that have a gate.
+        hidden: Absolute real paths that a sandbox hides: they, and what lies below them, are always refused.
 
     Raises:
         ValueError: A root is empty, missing or no folder.
     """
 
-    def __init__(self, cwd: AnyPath, extra_roots: Sequence[AnyPath] = (), outside: Outside = "refuse") -> None:
+    def __init__(
+        self,
+        cwd: AnyPath,
+        extra_roots: Sequence[AnyPath] = (),
+        outside: Outside = "refuse",
+        *,
+        hidden: Sequence[str] = (),
+    ) -> None:
         if outside not in ("refuse", "policy"):
             raise ValueError(f"outside must be 'refuse' or 'policy', not {outside!r}")
         first = _real_root(cwd, base="")
         self._roots = (first, *(_real_root(extra, base=first) for extra in extra_roots))
         self._outside: Outside = outside
+        self._hidden = tuple(hidden)
 
     @property
     def root(self) -> str:
@@ -80,6 +89,7 @@ class Roots:
             raise self._home_refused(path)
         if not found.inside and self._outside == "refuse":
             raise self.refusal(path)
+        self.check_visible(found.real, path)
         return found
 
     def locate(self, path: str) -> Resolved:
@@ -96,6 +106,21 @@ class Roots:
     def contains(self, real: str) -> bool:
         """Whether a real path is a root or lies below one; compared by whole components."""
         return any(_lies_in(root, real) for root in self._roots)
+
+    def hidden(self) -> frozenset[str]:
+        """The real paths that are hidden as they are now: one outside the roots may have become a link since."""
+        led = (followed(path) for path in self._hidden if not self.contains(path))
+        return frozenset((*self._hidden, *led))
+
+    def check_visible(self, real: str, path: str) -> None:
+        """Refuse a real path that is hidden or lies in what is.
+
+        Raises:
+            ToolError: `access_denied`.
+        """
+        if self._hidden and any(_lies_in(hidden, real) for hidden in self.hidden()):
+            message = f"{one_line_name(path)} is hidden by the sandbox."
+            raise ToolError(message, code="access_denied", hint="Use another path; no setting of a call opens it.")
 
     def subject(self, real: str) -> str:
         """What rules and results show: relative to the first root when inside it, else absolute."""

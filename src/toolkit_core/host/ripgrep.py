@@ -47,6 +47,7 @@ _MODES: Final[dict[GrepMode, tuple[str, ...]]] = {
     "count": ("--count", "--with-filename"),
 }
 _PLAIN_CHARACTER: Final = re.compile(r"[\w.+@=,~%-]")
+_GLOB_CHARACTER: Final = re.compile(r"[\\*?\[\]{}! ]")
 _UNREADABLE: Final = re.compile(rb"^rg: (?:\./|\.: )", re.MULTILINE)
 _NO_NEWLINE: Final = b'the literal "\\n" is not allowed'
 _SHORTAGES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
@@ -94,7 +95,8 @@ class Ripgrep:
             ToolError: `io_error`: it failed in another way.
         """
         with _line_file(ignore_lines) as (extra, keep), open(os.devnull, "rb") as nothing:
-            argv = [self.program, *_RULES, *extra, *options, "--", place.argument]
+            hidden = [f"--glob=!/{_escaped(path)}" for path in sorted(place.hidden) if path.isprintable()]
+            argv = [self.program, *_RULES, *extra, *hidden, *options, "--", place.argument]
             child = Child(
                 argv,
                 cwd=_folder_of(place.root),
@@ -264,6 +266,11 @@ def _rough(part: Part) -> str:
 
 def _literally(text: str) -> str:
     return "".join(c if c == "/" or _PLAIN_CHARACTER.match(c) else "?" for c in text)
+
+
+def _escaped(text: str) -> str:
+    """A path as the glob that means it alone."""
+    return _GLOB_CHARACTER.sub(r"\\\g<0>", text)
 
 
 def _rules_from_above(scope: IgnoreScope, prefix: str) -> list[str]:

@@ -41,6 +41,7 @@ class HostSearch:
         outside: "refuse" or "policy", as for files.
         budget_seconds: What one search may take.
         ripgrep: The program; None looks beside this Python and on PATH. Without one, grep uses Python's `re`.
+        hidden: Real paths that are neither listed nor searched, as for `Roots`.
 
     Raises:
         ValueError: A root is empty, missing or no folder.
@@ -57,8 +58,9 @@ class HostSearch:
         outside: Outside = "refuse",
         budget_seconds: float = SEARCH_BUDGET_SECONDS,
         ripgrep: str | None = None,
+        hidden: Sequence[str] = (),
     ) -> None:
-        self._roots = Roots(cwd, extra_roots, outside)
+        self._roots = Roots(cwd, extra_roots, outside, hidden=hidden)
         self._budget_seconds = budget_seconds
         self._program = ripgrep
         self._engine: Ripgrep | None = None
@@ -156,6 +158,7 @@ class _Glob:
         include = self._query.include_ignored
         return Walk(
             skipped=place.skipped(pattern, include_ignored=include),
+            hidden=place.hidden,
             heed=not include and not place.ignored,
             show_ignored=show_ignored,
             times=self._query.sort == "modified",

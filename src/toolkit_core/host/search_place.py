@@ -33,6 +33,7 @@ class Place:
         shown: What stands before a path from the root when it is shown: "" or an absolute folder with its slash.
         scope: The ignore rules of the folders above it.
         ignored: It lies in an ignored place, or everything in it is ignored.
+        hidden: Paths from the root that a sandbox hides.
     """
 
     root: int
@@ -42,6 +43,7 @@ class Place:
     shown: str
     scope: IgnoreScope | None
     ignored: bool
+    hidden: frozenset[str] = frozenset()
 
     @property
     def prefix(self) -> str:
@@ -87,7 +89,9 @@ def open_place(roots: Roots, path: str) -> Generator[Place]:
             tail = real[len(root.rstrip("/")) + 1 :]
             inner = tuple(tail.split("/")) if tail else ()
             scope, ignored = _scope_above(descriptors[0], inner, is_file=is_file)
-            yield Place(descriptors[0], start, inner, is_file, shown, scope, ignored)
+            above = root.rstrip("/") + "/"
+            hidden = frozenset(path[len(above) :] for path in roots.hidden() if path.startswith(above))
+            yield Place(descriptors[0], start, inner, is_file, shown, scope, ignored, hidden)
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)

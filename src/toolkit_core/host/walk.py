@@ -39,6 +39,7 @@ class Walk:
         show_ignored: Enter and yield what is ignored, marked; `.git` stays out.
         times: Yield modification times.
         files_only: Yield regular files alone.
+        hidden: Paths, from where the prefix starts, that are neither yielded nor entered.
         check: Called once a folder; raises to end the walk.
         unreadable: Folders that could not be read.
         entries: Entries that were looked at.
@@ -49,6 +50,7 @@ class Walk:
     show_ignored: bool = False
     times: bool = False
     files_only: bool = False
+    hidden: frozenset[str] = frozenset()
     check: Callable[[], None] = field(default=lambda: None)
     unreadable: int = 0
     entries: int = 0
@@ -177,6 +179,8 @@ class _Descent:
         skipped, links, times = walk.skipped, not walk.files_only, walk.times
         for entry in hits:
             name = entry.name
+            if walk.hidden and f"{self._prefix}{frame.path}{name}" in walk.hidden:
+                continue
             kind: FileKind = "file"
             if not entry.is_file(follow_symlinks=False):
                 if not links or not entry.is_symlink():
@@ -193,6 +197,8 @@ class _Descent:
         walk = self._walk
         for entry in folders:
             name = entry.name
+            if walk.hidden and f"{self._prefix}{frame.path}{name}" in walk.hidden:
+                continue
             hit: FileKind | None = "directory" if not walk.files_only and step.accepts(name) else None
             inner = step.enter(name)
             if hit is None and inner is None:

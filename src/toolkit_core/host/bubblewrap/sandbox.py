@@ -107,6 +107,11 @@ class BubblewrapSandbox:
         """The workspace, absolute and real."""
         return self._root
 
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The hidden paths, absolute and real; file tools beside this sandbox refuse them too."""
+        return self._hidden
+
     def auto_approves(self, command: str) -> bool:
         """Whether the confinement alone is reason enough to run a command without asking.
 
