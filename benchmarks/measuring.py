@@ -73,12 +73,12 @@ def _run_peer(name: str, work: PeerWork, peers: dict[str, list[float]], notes: l
 
 
 async def _measure_value(row: Row, rounds: int) -> Measured:
-    """The least of several values: none of them can be too small."""
+    """The median of several values."""
     values: list[float] = []
     for _ in range(rounds):
         made = row.ours()
         values.append(await made if inspect.isawaitable(made) else made)
-    return Measured(row.name, row.target, row.unit, min(values))
+    return Measured(row.name, row.target, row.unit, median(values))
 
 
 class Peak:

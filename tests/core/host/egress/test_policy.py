@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -314,3 +315,35 @@ async def test_a_server_that_does_not_answer_is_worth_another_try() -> None:
         await Egress(resolver=lambda _: ["93.184.216.34"], dial=dial).connect("a.test", 80)
     assert failed.value.code == "network_error"
     assert failed.value.retryable
+
+
+async def test_a_connection_that_is_made_too_late_is_closed() -> None:
+    late = asyncio.Event()
+
+    class Writer:
+        """A stream whose end is seen."""
+
+        def __init__(self) -> None:
+            self.transport, self.aborted = self, False
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    slow, quick = Writer(), Writer()
+
+    async def dial(address: str, port: int) -> Any:
+        if address == "93.184.216.34":
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                late.set()
+            return None, slow
+        return None, quick
+
+    egress = Egress(resolver=lambda _: ["93.184.216.34", "93.184.216.35"], dial=dial)
+    _, writer = await egress.connect("a.test", 80)
+    await asyncio.sleep(0)
+    assert late.is_set()
+    assert writer is quick
+    assert slow.aborted
+    assert not quick.aborted
