@@ -347,3 +347,19 @@ async def test_a_connection_that_is_made_too_late_is_closed() -> None:
     assert writer is quick
     assert slow.aborted
     assert not quick.aborted
+
+
+def test_user_names_long_ports_and_underscores() -> None:
+    with pytest.raises(ToolError, match="user name or password"):
+        Egress().screen("https://user@a.test/")
+    assert refused(Egress(), "https://a.test:000443/")
+    assert Egress().screen("https://a_b.test:00443/").host == "a_b.test"
+
+
+async def test_a_name_that_does_not_resolve_is_an_error_of_the_network() -> None:
+    def resolver(host: str) -> list[str]:
+        raise OSError(-2, "Name or service not known")
+
+    with pytest.raises(ToolError, match=r"a\.test does not resolve \(Name or service") as failed:
+        await Egress(resolver=resolver).connect("a.test", 80)
+    assert failed.value.code == "network_error"
