@@ -96,7 +96,8 @@ def _field(parameter: inspect.Parameter, description: str | None) -> FieldInfo:
         declared = copy(default)
         declared.alias = declared.validation_alias = declared.serialization_alias = parameter.name
         return declared
-    described: dict[str, Any] = {} if description is None else {"description": description}  # None would hide Annotated's own
+    # a description of None would hide Annotated's own
+    described: dict[str, Any] = {} if description is None else {"description": description}
     return typing.cast("FieldInfo", Field(default, alias=parameter.name, **described))
 
 
