@@ -474,6 +474,9 @@ COMMAND_START_SECONDS: Final = 30.0
 COMMAND_ANSWER_SECONDS: Final = 4.0
 """Past the grace, for the answer to an order to end; a keeper that is silent longer was stopped."""
 
+COMMAND_LOOK_SECONDS: Final = 1.0
+"""Past timeout and grace, how often it is looked whether the keeper was stopped: it would never answer."""
+
 COMMAND_END_MARGIN_SECONDS: Final = 15.0
 """Past timeout and grace: the kill loop's own 5 s and a loaded machine."""
 

@@ -10,9 +10,14 @@ import socket
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from toolkit_core.host._native import supervision
+from toolkit_core.host._native import process_tree, supervision
 from toolkit_core.host.supervised import Ending, Spec, StartError, Step, SupervisorLostError
-from toolkit_core.limits import COMMAND_ANSWER_SECONDS, COMMAND_END_MARGIN_SECONDS, COMMAND_START_SECONDS
+from toolkit_core.limits import (
+    COMMAND_ANSWER_SECONDS,
+    COMMAND_END_MARGIN_SECONDS,
+    COMMAND_LOOK_SECONDS,
+    COMMAND_START_SECONDS,
+)
 
 _STEPS: Final[dict[int, Step]] = {supervision.CHDIR: "chdir", supervision.EXEC: "exec"}
 _READ_BYTES: Final = 4096
@@ -70,18 +75,27 @@ class KeptCommand:
 
     async def ending(self) -> Ending:
         """Wait until nothing of the command is left. A keeper that was stopped is killed at last."""
-        limit = self._spec.timeout_seconds + self._spec.grace_seconds + COMMAND_END_MARGIN_SECONDS
+        limit = self._spec.timeout_seconds + self._spec.grace_seconds + COMMAND_LOOK_SECONDS
         try:
             async with asyncio.timeout(None if math.isinf(limit) else limit):
                 record = await self._record()
         except TimeoutError:
-            self.force()
-            record = await self._last_record()
+            record = await self._overdue_record()
         if record is not None:
             _refuse_failed(record)
             return _ending(record)
         await self._settled()
         return Ending(lost="its keeper was killed")
+
+    async def _overdue_record(self) -> _Record | None:
+        """Past its time: a keeper that was stopped is killed now, one that is slow after a margin."""
+        until = self._loop.time() + COMMAND_END_MARGIN_SECONDS
+        while self._loop.time() < until and process_tree.parent_and_state(self._keeper)[1] not in ("T", "t"):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(COMMAND_LOOK_SECONDS):
+                    return await self._record()
+        self.force()
+        return await self._last_record()
 
     async def _last_record(self) -> _Record | None:
         with contextlib.suppress(TimeoutError):

@@ -231,6 +231,17 @@ async def test_a_stopped_keeper_ends_its_command_when_the_supervisor_is_killed(t
 
 
 @pytest.mark.usefixtures("quiet")
+async def test_a_stopped_keeper_holds_a_result_up_for_a_moment_past_its_time(tmp_path: Path) -> None:
+    commands = HostCommands(tmp_path, grace_seconds=0.5)
+    began = time.monotonic()
+    with pytest.raises(ToolError) as caught:
+        await commands.run("kill -STOP $PPID; echo st", timeout_seconds=1)
+    assert caught.value.code == "killed"
+    assert time.monotonic() - began < 1 + 0.5 + 10  # it was 15 and more
+    await commands.aclose()
+
+
+@pytest.mark.usefixtures("quiet")
 async def test_killed_between_two_commands_nobody_notices(tmp_path: Path) -> None:
     commands = HostCommands(tmp_path)
     for _ in range(5):
