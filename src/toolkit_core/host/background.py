@@ -68,8 +68,9 @@ class Unread:
             self.changed.clear()
         return data, cut
 
-    def __len__(self) -> int:
-        return len(self._data)
+    def ready(self) -> bool:
+        """Whether there is a whole character: more than the first bytes of one, which have four at most."""
+        return len(self._data) > 3 or bool(without_partial_end(bytes(self._data)))
 
 
 class Streams:
@@ -181,18 +182,27 @@ class BackgroundProcess:
     async def wait_for_news(self, seconds: float) -> None:
         """Until there is output (and a moment more for the rest of it) or its end, at most `seconds`."""
         until = time.monotonic() + seconds
-        if self.running and not len(self._unread):
+        while self.running and not self._unread.ready() and time.monotonic() < until:
+            self._unread.changed.clear()  # set by the first bytes of a character, whose rest is still to come
             await _within(self._unread.changed, until)
-        if self.running and len(self._unread) and seconds > 0:
+        if self.running and self._unread.ready() and seconds > 0:
             await _within(self._gone, min(until, time.monotonic() + PROCESS_GATHER_SECONDS))
 
     async def write(self, text: str) -> None:
         """Write to its input, waiting a bounded time for it to read."""
         async with self._writing:
             if not self.running:
-                raise ToolError(f"{self.process_id} has ended; it reads no input.", code="failed")
+                raise ToolError(
+                    f"{self.process_id} has ended; it reads no input.",
+                    code="failed",
+                    hint="Look at its last output, and start it again if it is still needed.",
+                )
             if self._streams.input < 0:
-                raise ToolError(f"The input of {self.process_id} was closed.", code="failed")
+                raise ToolError(
+                    f"The input of {self.process_id} was closed.",
+                    code="failed",
+                    hint="Look at its output; to give it more input, stop it and start it again.",
+                )
             if text == _END_OF_INPUT and not self._streams.pty:
                 self._streams.close_input()
                 return

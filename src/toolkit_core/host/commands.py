@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("toolkit_core")
 
+START_AGAIN = "Nothing was started: run it again; if it stays so, tell the person who runs this program."
+"""The next step where no supervisor could be had."""
+
 
 class HostCommands:
     """`Commands` on this machine: bash where there is one, else sh; PowerShell on Windows.
@@ -182,7 +185,8 @@ class HostCommands:
         except SupervisorLostError as e:
             if e.may_have_run:
                 raise ToolError(f"The command was not run to its end: {e}.", code="killed") from e
-            raise ToolError(f"The command was not run: {e}.", code="unavailable", retryable=True) from e
+            message = f"The command was not run: {e}."
+            raise ToolError(message, code="unavailable", hint=START_AGAIN, retryable=True) from e
         except OSError as e:
             message = f"The command cannot be started: {e.strerror} ({errno.errorcode.get(e.errno or 0, '?')})."
             raise ToolError(message, code="io_error", hint="Too much may be running at once.", retryable=True) from e

@@ -14,7 +14,7 @@ from toolkit_core.cleanup import finish
 from toolkit_core.command_checks import check_command
 from toolkit_core.errors import ToolError
 from toolkit_core.host.background import BackgroundProcess, Streams
-from toolkit_core.host.commands import clean_up_quietly, not_started, scratch_folder, working_folder
+from toolkit_core.host.commands import START_AGAIN, clean_up_quietly, not_started, scratch_folder, working_folder
 from toolkit_core.host.environment import CommandEnvironment, EnvironmentChoice
 from toolkit_core.host.execution import readable_copies
 from toolkit_core.host.launch import start
@@ -195,9 +195,13 @@ class HostProcesses:
     def _make_room(self, session: str) -> None:
         mine = [p for p in self._processes.values() if p.session == session]
         running = [p for p in mine if p.running]
-        if len(running) + self._starting.get(session, 0) >= self._max_processes:
-            shown = ", ".join(f"{p.process_id} ({one_line_name(p.command[:40])})" for p in running)
-            message = f"{len(running)} processes run already, as many as one session may have: {shown}."
+        starting = self._starting.get(session, 0)
+        if len(running) + starting >= self._max_processes:
+            shown = [f"{p.process_id} ({one_line_name(p.command[:40])})" for p in running]
+            shown += [f"{starting} that are just starting"] * bool(starting)
+            message = (
+                f"{len(running) + starting} processes run already, as many as one session may have: {', '.join(shown)}."
+            )
             raise ToolError(message, code="too_large", hint="Stop one first.")
         ended = [p for p in mine if not p.running]
         for process in ended[: max(0, len(ended) - PROCESSES_ENDED_KEPT + 1)]:
@@ -252,7 +256,7 @@ class HostProcesses:
                 raise not_started(e, one_line_name(invocation.cwd)) from e
             if isinstance(e, SupervisorLostError):
                 message = f"The process was not started: {e}."
-                raise ToolError(message, code="unavailable", retryable=True) from e
+                raise ToolError(message, code="unavailable", hint=START_AGAIN, retryable=True) from e
             if isinstance(e, OSError):
                 raise _refused(e) from e
             raise

@@ -27,7 +27,11 @@ def find_shell() -> tuple[str, str]:
         path = shutil.which(name) or shutil.which(name, path=_FALLBACK_PATH)
         if path is not None:
             return ("powershell" if names is _WINDOWS_SHELLS else name), os.path.abspath(path)
-    raise ToolError(f"there is no shell on this machine: looked for {', '.join(names)}", code="unavailable")
+    raise ToolError(
+        f"There is no shell on this machine: looked for {', '.join(names)}.",
+        code="unavailable",
+        hint="Work without commands, or ask the person who runs this program to install one and put it on PATH.",
+    )
 
 
 def shell_argv(name: str, path: str, command: str) -> tuple[str, ...]:

@@ -173,6 +173,8 @@ async def test_only_so_many_run_at_once(tmp_path: Path) -> None:
     errors = [each for each in results if isinstance(each, ToolError)]
     assert (len(started), len(errors)) == (3, 5)
     assert {error.code for error in errors} == {"too_large"}
+    assert all(error.message.startswith("3 processes run already") for error in errors)
+    assert any("that are just starting" in error.message for error in errors)
     await processes.start("true", session="another")
     await processes.stop(started[0].process_id)
     assert (await processes.start("sleep 60")).running
@@ -211,6 +213,13 @@ async def test_no_character_is_cut_between_two_reads(processes: HostProcesses) -
         state.output.decode()
         output += state.output
     assert output.decode() == "\u00fc\u4e16\U0001f600"
+
+
+async def test_a_read_waits_on_for_the_rest_of_a_character(processes: HostProcesses) -> None:
+    started = await processes.start(r"read a; printf '\xc3'; sleep 1.5; printf '\xa9\n'; sleep 60")
+    await processes.write(started.process_id, "go\n")
+    state = await processes.read(started.process_id, wait_seconds=30)
+    assert state.output.decode() == "\u00e9\n"
 
 
 async def test_control_without_a_terminal_a_program_sees_none(processes: HostProcesses) -> None:
@@ -260,7 +269,9 @@ async def test_writing_to_one_that_does_not_read_is_an_error(
 async def test_writing_to_one_that_has_ended_or_closed_its_input_is_an_error(processes: HostProcesses) -> None:
     ended = await processes.start("true")
     await processes.read(ended.process_id, wait_seconds=20)
-    assert (await refused(processes.write(ended.process_id, "x"))).code == "failed"
+    error = await refused(processes.write(ended.process_id, "x"))
+    assert error.code == "failed"
+    assert "start it again" in error.hint
     deaf = await processes.start("exec <&-; echo closed; sleep 60")
     if b"closed" not in deaf.output:
         await until(processes, deaf.process_id, b"closed")
