@@ -73,7 +73,8 @@ def bare(root: Path, *arguments: str) -> Work:
     program = find_ripgrep()
     if program is None:
         sys.exit("no ripgrep here: pip install ripgrep")
-    return lambda: subprocess.run([program, "--no-config", *arguments], cwd=root, stdout=subprocess.PIPE, check=False)
+    argv = [program, "--no-config", "--hidden", *arguments]  # the tools search hidden files, too
+    return lambda: subprocess.run(argv, cwd=root, stdout=subprocess.PIPE, check=False)
 
 
 def answered(call: Call) -> Work:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from toolkit_core import Arguments, Claims, Effects, Tool, ToolContext, ToolError, ToolResult, function_tool, port_tool
 from toolkit_core.command_words import split_command
-from toolkit_core.policy import Mode, Policy
+from toolkit_core.policy import Mode, Policy, Rule
 
 EXECUTES = Effects(reads=True, writes=True, destructive=True, network=True, executes=True)
 
@@ -299,3 +299,22 @@ def test_what_is_no_rule_is_refused_when_the_policy_is_made() -> None:
 async def test_a_decision_names_the_subject_that_was_judged() -> None:
     assert (await Policy().decide(READ, {"path": "a.txt"})).subject == "a.txt"
     assert (await Policy().decide(custom, {})).subject == ""
+
+
+def test_a_leading_double_star_also_matches_nothing_and_a_bare_rule_everything() -> None:
+    rule = Rule.of("write_file(**/.env)")
+    assert rule.matches(".env")
+    assert rule.matches("a/b/.env")
+    assert not rule.matches("a.env")
+    assert Rule.of("write_file(./**/.env)").matches(".env")
+    assert Rule.of("write_file").matches("anything")
+
+
+@pytest.mark.parametrize("command", ["ls ';' rm", 'ls "&&" rm', "ls \\; rm", "ls \\&", "ls \\"])
+def test_an_operator_that_quotes_or_a_backslash_make_a_word_is_uncertain(command: str) -> None:
+    assert split_command(command).uncertain
+
+
+def test_what_a_backslash_makes_plain_is_a_word() -> None:
+    assert split_command("ls a\\ b").commands == (("ls", "a b"),)
+    assert split_command("ls 'x;y'").commands == (("ls", "x;y"),)
