@@ -12,6 +12,7 @@ import pytest
 from toolkit_core.cli import COMMANDS, main
 from toolkit_core.cli.call import read_arguments
 from toolkit_core.cli.examining import examine, install_command
+from toolkit_core.errors import ToolError
 
 
 def test_help_names_every_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,10 +180,23 @@ def test_doctor_ends_with_1_when_a_default_tool_cannot_work(
 ) -> None:
     assert main(["doctor"]) == 0  # CONTROL
 
-    monkeypatch.setattr("toolkit_core.host.ripgrep.find_ripgrep", lambda: None)
+    monkeypatch.setattr("toolkit_core.host.shells.find_shell", no_shell)
 
     assert main(["doctor"]) == 1
-    assert "!!  ripgrep" in capsys.readouterr().out
+    assert "!!  shell" in capsys.readouterr().out
+
+
+def no_shell() -> tuple[str, str]:
+    raise ToolError("There is no shell.", code="unavailable")
+
+
+def test_doctor_says_that_grep_works_without_ripgrep(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("toolkit_core.host.ripgrep.find_ripgrep", lambda: None)
+
+    assert main(["doctor"]) == 0
+    assert "grep uses Python's re without it" in capsys.readouterr().out
 
 
 def _nothing_is_installed(distribution: str) -> str:

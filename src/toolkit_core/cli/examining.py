@@ -78,7 +78,7 @@ def _ripgrep() -> Finding:
     if version:
         return Finding(_BASE, "ripgrep", "ok", f"{version} ({path})")
     advice = "pip install ripgrep, or your system's package ripgrep"
-    return Finding(_BASE, "ripgrep", "broken", "grep answers `unavailable` without it", advice)
+    return Finding(_BASE, "ripgrep", "lacking", "grep uses Python's re without it, which is slower", advice)
 
 
 def _shell() -> Finding:
