@@ -177,6 +177,8 @@ def parse_glob(text: str, *, any_depth: bool = False) -> GlobPattern:
     """
     if not text.strip("/"):
         raise BadGlobError("the pattern is empty")
+    if all(part in ("", ".") for part in text.split("/")):
+        raise BadGlobError("it names the folder itself, not what is in it; * stands for every name in it")
     if len(text) > GLOB_PATTERN_MAX_CHARS:
         raise BadGlobError(f"the pattern has {len(text):,} characters; at most {GLOB_PATTERN_MAX_CHARS:,} are taken")
     choices = _expand_braces(text)

@@ -7,9 +7,9 @@ import os
 import stat
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from toolkit_core.errors import ToolError
+from toolkit_core.errors import ErrorCode, ToolError
 from toolkit_core.glob_pattern import BadGlobError, GlobPattern, parse_filter, parse_glob
 from toolkit_core.host.grep import Grep
 from toolkit_core.host.os_errors import system_refused
@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from toolkit_core.ports.files import Resolved
+
+
+_GLOB_HINT: Final = r"Mend the pattern; \ before a character takes it as it is."
+_HINTS: Final[dict[ErrorCode, str]] = {
+    "not_found": "Check the spelling, or find the name from a folder that exists with a pattern such as **/NAME.",
+    "not_a_file": "Start from a folder or a regular file.",
+    "access_denied": "Start from a folder inside the root.",
+    "invalid_arguments": "Mend the argument that the message names.",
+    "io_error": "Search another folder or file, or have its permissions and its disk looked at.",
+}
 
 
 class HostSearch:
@@ -94,6 +104,7 @@ class HostSearch:
 
         def work(stop: Stop) -> GrepFound:
             with _system_errors(query.path), open_place(self._roots, query.path) as place:
+                place.need_readable()
                 files = parsed(parse_filter, _folder_as_filter(place, text)) if text else None
                 return Grep(query, files, place, self._ripgrep(place), stop).run()
 
@@ -146,6 +157,12 @@ class _Glob:
         if ".." in parts:
             last = len(parts) - parts[::-1].index("..")
             path, parts = "/".join((path, *parts[:last])).removeprefix("./"), parts[last:]
+            if all(part in ("", ".") for part in parts):
+                raise ToolError(
+                    "The pattern ends with '..': it names a folder, not what is in it.",
+                    code="invalid_arguments",
+                    hint="Give that folder as the path and * as the pattern.",
+                )
         if any(c in path for c in "*?[{") and ".." in path.split("/"):
             raise ToolError(
                 "The pattern has '..' behind a part with pattern characters.",
@@ -249,7 +266,8 @@ def parsed(parse: Callable[[str], GlobPattern], text: str) -> GlobPattern:
     try:
         return parse(text)
     except BadGlobError as e:
-        raise ToolError(f"{one_line_name(text)!r} is no usable glob pattern: {e}.", code="invalid_arguments") from e
+        message = f"{one_line_name(text)!r} is no usable glob pattern: {e}."
+        raise ToolError(message, code="invalid_arguments", hint=_GLOB_HINT) from e
 
 
 @contextmanager
@@ -259,6 +277,10 @@ def _system_errors(path: str) -> Generator[None]:
         yield
     except OSError as e:
         raise system_refused(e, one_line_name(path), "searched") from e
+    except ToolError as e:
+        if not e.hint and e.code in _HINTS:
+            e.hint = _HINTS[e.code]
+        raise
 
 
 def _inside(roots: Roots, glob: str) -> str:
@@ -283,11 +305,11 @@ def _folder_as_filter(place: Place, text: str) -> str:
 def _check_text(what: str, text: str) -> None:
     if "\0" in text:
         message = f"The {what} has a NUL character at index {text.index(chr(0))}; no text file and no name holds one."
-        raise ToolError(message, code="invalid_arguments")
+        raise ToolError(message, code="invalid_arguments", hint="Leave that character out.")
     place = first_surrogate(text)
     if place is not None:
         message = f"The {what} has a lone surrogate U+{ord(text[place]):04X} at index {place}."
-        raise ToolError(message, code="invalid_arguments")
+        raise ToolError(message, code="invalid_arguments", hint="Leave that character out.")
 
 
 def _exists(place: Place, name: str) -> bool:

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from toolkit_core.host.judged import open_judged, refuse_special
+from toolkit_core.host.judged import Judged, open_judged, refuse_special
+from toolkit_core.host.os_errors import system_refused
 from toolkit_core.host.walk import OPEN_FOLDER, open_below, read_rules
 from toolkit_core.ignore_rules import IgnoreScope, skipped_names, spells_out_ignored
+from toolkit_core.text import one_line_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -56,6 +58,11 @@ class Place:
         """The start for a program that runs in the root."""
         return "./" + "/".join(self.inner) if self.inner else "."
 
+    def need_readable(self) -> None:
+        """Raise OSError for a file that cannot be opened: an engine would say that nothing in it matches."""
+        if self.is_file:
+            os.close(open_below(self.root, self.inner, os.O_RDONLY | os.O_NONBLOCK))
+
     def skipped(self, pattern: GlobPattern | None, *, include_ignored: bool) -> frozenset[str]:
         """The names that are always left out, but for those that the path or the pattern spells out."""
         return frozenset() if include_ignored else skipped_names(self.inner, pattern)
@@ -83,7 +90,7 @@ def open_place(roots: Roots, path: str) -> Generator[Place]:
         root, shown = _root_of(roots, real, is_file=is_file)
         descriptors = [os.open(root, OPEN_FOLDER)]
         try:
-            start = judged.descriptor if is_file else judged.reopen(OPEN_FOLDER & ~os.O_NOFOLLOW)
+            start = judged.descriptor if is_file else _opened_folder(judged)
             if not is_file:
                 descriptors.append(start)
             tail = real[len(root.rstrip("/")) + 1 :]
@@ -95,6 +102,13 @@ def open_place(roots: Roots, path: str) -> Generator[Place]:
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
+
+
+def _opened_folder(judged: Judged) -> int:
+    try:
+        return judged.reopen(OPEN_FOLDER & ~os.O_NOFOLLOW)
+    except OSError as e:  # named as it is: the caller's path may be only its beginning
+        raise system_refused(e, one_line_name(judged.path.subject), "searched") from e
 
 
 def _root_of(roots: Roots, real: str, *, is_file: bool) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import pytest
 
 from toolkit_core.errors import ToolError
 from toolkit_core.host import walk
+from toolkit_core.host.judged import Judged
 from toolkit_core.host.search import HostSearch
 from toolkit_core.ports.search import GlobQuery
 
@@ -220,3 +222,43 @@ def test_a_folder_swapped_for_a_link_is_not_entered(tmp_path: Path) -> None:
 
 def open_parts(root: int, parts: Sequence[str]) -> int:
     return walk.open_below(root, parts, os.O_RDONLY)
+
+
+@pytest.mark.parametrize("pattern", [".", "./", "a/..", "a/../", "../x/.."])
+async def test_a_pattern_that_names_a_folder_and_nothing_in_it_is_refused(tmp_path: Path, pattern: str) -> None:
+    touch(tmp_path / "root", "a/f")
+    with pytest.raises(ToolError) as caught:
+        await paths(tmp_path / "root", pattern)
+    assert caught.value.code == "invalid_arguments"
+    assert "brace" not in caught.value.message
+    assert "*" in caught.value.message + caught.value.hint
+
+
+async def test_dots_inside_a_pattern_still_lead_up(tmp_path: Path) -> None:
+    touch(tmp_path, "a/f", "b")
+    assert await paths(tmp_path, "a/../*") == ("a/", "b")
+    assert await paths(tmp_path, "./a/./*") == ("a/f",)
+
+
+async def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, "noread/f")
+    (tmp_path / "noread").chmod(0)
+
+    def refused(judged: Judged, flags: int) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    if os.geteuid() == 0:  # root may read everything
+        monkeypatch.setattr(Judged, "reopen", refused)
+    with pytest.raises(ToolError) as caught:
+        await paths(tmp_path, "noread/*")
+    (tmp_path / "noread").chmod(0o700)
+    assert caught.value.code == "io_error"
+    assert caught.value.message.startswith("noread cannot be searched")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(("pattern", "path"), [("*", "zzz"), ("[z-a]", "."), ("a\0", "."), ("\udc80", ".")])
+async def test_every_refusal_comes_with_the_next_step(tmp_path: Path, pattern: str, path: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        await paths(tmp_path, pattern, path=path)
+    assert caught.value.hint
