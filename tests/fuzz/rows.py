@@ -11,7 +11,7 @@ from toolkit_core.host.ripgrep_rows import RawRow, RowReader
 _PATH = st.binary(min_size=1, max_size=8).map(lambda name: b"./" + name.replace(b"\0", b"_"))
 _LINE = st.binary(max_size=30).map(lambda text: text.replace(b"\n", b"_"))
 _NUMBER = st.integers(1, 10**6).map(lambda number: b"%d" % number)
-_ROW = st.tuples(_PATH, st.just(b"\0"), _NUMBER, st.just(b":"), _NUMBER, st.just(b":"), _LINE).map(b"".join)
+_ROW = st.tuples(_PATH, st.just(b"\0"), _NUMBER, st.just(b"\0"), _NUMBER, st.just(b"\0"), _LINE).map(b"".join)
 _CONTEXT = st.tuples(_PATH, st.just(b"\0"), _NUMBER, st.just(b"-"), _LINE).map(b"".join)
 _NOTE = _PATH.map(lambda path: path + b': binary file matches (found "\\0" byte around offset 3)')
 _GIANT = st.tuples(_ROW | _CONTEXT, st.integers(60_000, 70_000).map(lambda size: b"x" * size)).map(b"".join)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolkit_core.errors import ToolError
-from toolkit_core.glob_pattern import GlobPattern, parse_glob
+from toolkit_core.glob_pattern import GlobPattern, Step, parse_glob
 from toolkit_core.host.grep_collect import CountCollector, FileFilter, RowCollector
 from toolkit_core.host.regex_engine import SpansLinesError, search_with_re
 from toolkit_core.host.ripgrep import PatternRefusedError, Ripgrep, grep_options, ignore_file
@@ -14,6 +14,7 @@ from toolkit_core.host.stoppable import Stop, StoppedError
 from toolkit_core.host.walk import Found, Walk
 from toolkit_core.limits import SEARCH_COUNT_ENTRIES, SEARCH_COUNT_SECONDS, SEARCH_SORT_SLACK_ROWS
 from toolkit_core.ports.search import GrepFound, GrepQuery
+from toolkit_core.search_text import path_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,9 +44,19 @@ class Grep:
 
     def run(self) -> GrepFound:
         """Search; raises `ToolError` for a bad pattern."""
-        named = not self.query.include_ignored and (self.place.ignored or self.place.names_ignored(self.pattern))
-        self._heed = not named and not self.query.include_ignored
-        self._skipped = self.place.skipped(self.pattern, include_ignored=self.query.include_ignored)
+        include = self.query.include_ignored
+        self._rules_hold = not include and not self.place.ignored
+        self._skipped = self.place.skipped(self.pattern, include_ignored=include)
+        self._chosen: frozenset[str] | None = None
+        if self._rules_hold and self.place.names_ignored(self.pattern):
+            try:
+                self._chosen = frozenset(self._choose())
+            except StoppedError:
+                if self.stop.requested:
+                    raise
+                return GrepFound(incomplete="the walk")
+        self._heed = self._rules_hold and self._chosen is None
+        named = not self._heed and not include
         if self.engine is None:
             found = self._with_re("")
         else:
@@ -58,8 +69,28 @@ class Grep:
         found = replace(found, named_ignored=named)
         return found if found.rows or found.counts or found.incomplete else self._explain(found)
 
+    def _choose(self) -> Iterator[str]:
+        """The files that a filter picks which spells out an ignored name: by the very walk that finds names.
+
+        It overrides the ignoring of what it names, but opens no ignored folder that it does not name.
+        """
+        assert self.pattern is not None  # noqa: S101 - for the type checker
+        step: Step | None = self.pattern.start
+        steps: list[Step | None] = [step]
+        for name in self.place.inner:
+            step = step and step.enter(name)
+        if self.place.inner:
+            steps.append(step)
+        for start in steps:
+            if start is not None:
+                for path, *_ in self._walk(start, show_ignored=False):
+                    yield self.place.prefix + path
+
+    def _filter(self) -> FileFilter:
+        return FileFilter(self.place, self.pattern, self._chosen)
+
     def _collector(self, stop_after: int) -> Collector:
-        files = FileFilter(self.place, self.pattern)
+        files = self._filter()
         if self.query.mode == "content":
             return RowCollector(files, stop_after, self.query.context_lines > 0)
         return CountCollector(files, stop_after, self.query.mode == "count")
@@ -93,20 +124,23 @@ class Grep:
         if self.place.is_file:
             yield "/".join(self.place.inner)
             return
+        if self._chosen is not None:
+            yield from sorted(self._chosen, key=path_order)
+            return
         files = FileFilter(self.place, self.pattern)
         for path, *_ in self._walk(self._everything(), show_ignored=False):
             if files.accepts(self.place.prefix + path):
                 yield self.place.prefix + path
 
-    def _everything(self) -> GlobPattern:
-        return parse_glob("**/*")
+    def _everything(self) -> Step:
+        return parse_glob("**/*").start
 
-    def _walk(self, pattern: GlobPattern, *, show_ignored: bool) -> Iterator[Found]:
-        walk = Walk(skipped=self._skipped, heed=self._heed, show_ignored=show_ignored, files_only=True)
+    def _walk(self, step: Step, *, show_ignored: bool) -> Iterator[Found]:
+        walk = Walk(skipped=self._skipped, heed=self._rules_hold, show_ignored=show_ignored, files_only=True)
         walk.hidden = self.place.hidden
         walk.check = (lambda: self._check_count(walk)) if show_ignored else self.stop.check
-        scope = self.place.scope if self._heed else None
-        return walk.run(self.place.start, pattern.start, scope, prefix=self.place.prefix)
+        scope = self.place.scope if self._rules_hold else None
+        return walk.run(self.place.start, step, scope, prefix=self.place.prefix)
 
     def _check_count(self, walk: Walk) -> None:
         self.stop.check()
@@ -141,13 +175,14 @@ class Grep:
         )
 
     def _count_ignored(self) -> tuple[int, bool]:
-        if self.place.is_file or (not self._heed and not self._skipped):
+        if self.place.is_file or (not self._rules_hold and not self._skipped):
             return 0, False
         files = FileFilter(self.place, self.pattern)
         number = 0
         try:
             for path, _, ignored, _ in self._walk(self._everything(), show_ignored=True):
-                number += ignored and files.accepts(self.place.prefix + path)
+                full = self.place.prefix + path
+                number += ignored and files.accepts(full) and full not in (self._chosen or ())
         except StoppedError:
             if self.stop.requested:
                 raise
@@ -159,7 +194,7 @@ class Grep:
         if self.engine is None or self.stop.expired:
             return 0, self.engine is not None
         listing = replace(self.query, pattern=r"(?-u)\x00", mode="files_with_matches", fixed_strings=False)
-        collector = CountCollector(FileFilter(self.place, self.pattern), SEARCH_COUNT_ENTRIES, with_numbers=False)
+        collector = CountCollector(self._filter(), SEARCH_COUNT_ENTRIES, with_numbers=False)
         options: Sequence[str] = [
             "--text",
             *grep_options(replace(listing, multiline=False), self._skipped, heed=self._heed, sort=False),

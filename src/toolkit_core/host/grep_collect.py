@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from toolkit_core.host.ripgrep_rows import RawRow, RowReader
@@ -12,10 +14,9 @@ from toolkit_core.ports.search import Rows
 from toolkit_core.search_text import path_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from toolkit_core.glob_pattern import GlobPattern
 
+_path = itemgetter(0)
 _Row = tuple[str, int, str, bool, bool, str]
 
 
@@ -25,6 +26,7 @@ class FileFilter:
 
     place: Place
     pattern: GlobPattern | None
+    chosen: frozenset[str] | None = None
     _known: dict[bytes, str | None] = field(default_factory=dict[bytes, "str | None"])
 
     def path(self, reported: bytes) -> str | None:
@@ -43,6 +45,8 @@ class FileFilter:
         """Whether a path from the root fits, and is not hidden."""
         if any(path == hidden or path.startswith(f"{hidden}/") for hidden in self.place.hidden):
             return False
+        if self.chosen is not None:
+            return path in self.chosen
         if self.pattern is None:
             return True
         prefix = self.place.prefix
@@ -122,45 +126,34 @@ class RowCollector:
 
 @dataclass
 class CountCollector:
-    """Files of the modes count (`./PATH NUL N LF`) and files_with_matches (`./PATH NUL`)."""
+    """Files of the modes count and files_with_matches, from the same rows that the mode content shows."""
 
     files: FileFilter
     stop_after: int
     with_numbers: bool
+    reader: RowReader = field(default_factory=lambda: RowReader(texts=False))
     _counts: dict[str, int] = field(default_factory=dict[str, int])
-    _held: bytes = b""
-    binary: int = 0
 
     @property
     def matches(self) -> int:
         """Files so far."""
         return len(self._counts)
 
+    @property
+    def binary(self) -> int:
+        """Files that the engine left out or left early as binary."""
+        return self.reader.binary
+
     def take(self, block: bytes) -> bool:
         """Take a block of output; False when there is enough."""
-        for reported, number in self._entries(block):
+        counts = self._counts
+        for reported, number in Counter(map(_path, self.reader.feed(block))).items():
             path = self.files.path(reported)
             if path is not None:
-                self._counts[path] = number
-                if len(self._counts) > self.stop_after:
+                counts[path] = counts.get(path, 0) + number if self.with_numbers else 1
+                if len(counts) > self.stop_after:
                     return False
         return True
-
-    def _entries(self, block: bytes) -> Iterator[tuple[bytes, int]]:
-        data = self._held + block
-        start = 0
-        while (null := data.find(b"\0", start)) >= 0:
-            end = null
-            number = 1
-            if self.with_numbers:
-                end = data.find(b"\n", null)
-                if end < 0:
-                    break
-                digits = data[null + 1 : end].rstrip(b"\r")
-                number = int(digits) if digits.isdigit() else 0
-            yield data[start:null], number
-            start = end + 1
-        self._held = data[start:]
 
     def result(self, limit: int) -> tuple[tuple[tuple[str, int], ...], int]:
         """The first files in order of path, each judged; and how many fell out."""

@@ -147,15 +147,9 @@ class _Searcher:
                 os.close(descriptor)
         except OSError as e:
             self._complain(os.strerror(e.errno) if e.errno else str(e))
-        if self._count and self._mode == "count":
-            self.output.add(b"%b\0%d\n" % (name, self._count))
-        elif self._count and self._mode == "files_with_matches":
-            self.output.add(name + b"\0")
 
     def _note_binary(self, found: _BinaryError) -> None:
-        if self._mode != "content":
-            self._count = 0
-        elif self._count:
+        if self._count:
             note = 'WARNING: stopped searching binary file after match (found "\\0" byte around offset %s)'
             self.output.add(b"%b: %b\n" % (self._name, (note % found).encode("ascii")))
 
@@ -195,8 +189,14 @@ class _Searcher:
             text = data.decode(encoding, "replace").lstrip("\ufeff")
         else:
             text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
-        if "\0" in text:
-            raise _BinaryError(text.index("\0"))
+        null = text.find("\0")
+        if null >= 0:
+            text = text[: text.rfind("\n", 0, null) + 1]
+        self._search_whole(text)
+        if null >= 0:
+            raise _BinaryError(null)
+
+    def _search_whole(self, text: str) -> None:
         if self._multiline:
             self._search_text(text if self._keep_cr else text.replace("\r\n", "\n"))
         else:
@@ -251,12 +251,12 @@ class _Searcher:
             match = search(line)
             if match is not None:
                 self._count += 1
-                if self._mode == "files_with_matches":
-                    return
                 for earlier in before:
                     self._row(*earlier, None)
                 before.clear()
                 self._row(number, line, match.start())
+                if self._mode == "files_with_matches":
+                    return
                 after = self._context
             elif after:
                 self._row(number, line, None)
@@ -273,8 +273,6 @@ class _Searcher:
         number = 0
         for match in self._pattern.finditer(text):
             self._count += 1
-            if self._mode == "files_with_matches":
-                return
             while number + 1 < len(lines) and starts[number + 1] <= match.start():
                 number += 1
             at = number
@@ -282,6 +280,8 @@ class _Searcher:
             while at + 1 < len(lines) and starts[at + 1] < match.end():
                 at += 1
                 hits.setdefault(at, 0)
+            if self._mode == "files_with_matches":
+                break
         self._rows_around(lines, hits)
 
     def _rows_around(self, lines: list[str], hits: dict[int, int]) -> None:
@@ -295,7 +295,7 @@ class _Searcher:
 
     def _row(self, number: int, line: str, match_at: int | None) -> None:
         if self._mode != "content":
-            return
+            line, match_at = "", 0
         if self._context and self._anything and number != self._shown + 1:
             self.output.add(b"--\n")
         self._shown, self._anything = number, True
@@ -304,7 +304,7 @@ class _Searcher:
             self.output.add(b"%b\0%d-%b\n" % (self._name, number, data))
         else:
             column = len(line[:match_at].encode("utf-8", "surrogateescape")) + 1
-            self.output.add(b"%b\0%d:%d:%b\n" % (self._name, number, column, data))
+            self.output.add(b"%b\0%d\0%d\0%b\n" % (self._name, number, column, data))
 
 
 def _without_last_empty(lines: list[str]) -> list[str]:

@@ -42,10 +42,13 @@ _RULES: Final = (
 )
 _ENVIRONMENT: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 _MODES: Final[dict[GrepMode, tuple[str, ...]]] = {
-    "content": ("--no-heading", "--with-filename", "--line-number", "--column"),
-    "files_with_matches": ("--files-with-matches",),
-    "count": ("--count", "--with-filename"),
+    "content": ("--column",),
+    "files_with_matches": ("--max-count=1", "--max-columns=1"),
+    "count": ("--max-columns=1",),
 }
+"""All modes read rows, so that they agree: ripgrep's own counts leave a file out whose NUL comes late, and count
+matches, not lines, where these may span lines. Without the mode content the text of a row is of no use."""
+_ROWS: Final = ("--null", "--no-heading", "--with-filename", "--line-number", r"--field-match-separator=\x00")
 _PLAIN_CHARACTER: Final = re.compile(r"[\w.+@=,~%-]")
 _GLOB_CHARACTER: Final = re.compile(r"[\\*?\[\]{}! ]")
 _UNREADABLE: Final = re.compile(rb"^rg: (?:\./|\.: )", re.MULTILINE)
@@ -133,7 +136,7 @@ def grep_options(query: GrepQuery, skipped: Iterable[str], *, heed: bool, sort: 
     A positive one would bring ignored and hidden files back; a negative one only takes away.
     """
     query = across_any_line_end(query)
-    options = [*_MODES[query.mode], "--null"]
+    options = [*_ROWS, *_MODES[query.mode]]
     options += [f"--glob=!{name}" for name in sorted(skipped)]
     flags = {
         "--crlf": not speaks_of_cr(query) or query.multiline,

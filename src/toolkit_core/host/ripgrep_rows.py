@@ -1,13 +1,15 @@
 r"""ripgrep's output, block by block, as rows: bounded memory whatever a line's length.
 
-The form is that of `--null --no-heading --with-filename --line-number --column`, searched from `./`:
+The form is that of `--null --no-heading --with-filename --line-number --column --field-match-separator=\x00`,
+searched from `./`:
 
-    ./PATH NUL LINE:COLUMN:TEXT LF        a match
+    ./PATH NUL LINE NUL COLUMN NUL TEXT LF    a match
+    ./PATH NUL LINE NUL TEXT LF               a match of nothing behind the last line: it has no column
     ./PATH NUL LINE-TEXT LF               context
     -- LF                                 lines are missing
     ./PATH: binary file matches (...) LF  nothing of it is shown
 
-A path may hold anything but NUL, a text anything but LF.
+A path may hold anything but NUL, a text anything but NUL and LF.
 """
 
 from __future__ import annotations
@@ -42,11 +44,13 @@ class RowReader:
         binary: Files that the engine left out, or left early, as binary.
         malformed: Lines that are no row.
         held: The beginning of a row that is not complete.
+        texts: Whether the rows carry their texts; without, there is no context either, and it is faster.
     """
 
     binary: int = 0
     malformed: int = 0
     held: bytes = b""
+    texts: bool = True
     _gap: bool = False
     _giant: _Giant | None = field(default=None)
 
@@ -71,7 +75,7 @@ class RowReader:
                 waiting = b""
             head, null, rest = line.partition(b"\0")
             if null:
-                row = self._row(head, rest)
+                row = self._row(head, rest) if self.texts else (head, 0, "", False, False, "")
                 if row is not None:
                     rows.append(row)
             elif line in (b"--", b"--\r"):
@@ -86,11 +90,11 @@ class RowReader:
             self.held = waiting + b"\n" + self.held
 
     def _row(self, path: bytes, rest: bytes) -> RawRow | None:
-        number, _, text = rest.partition(b":")
+        number, null, text = rest.partition(b"\0")
         gap, self._gap = self._gap, False
-        if number.isdigit():
-            column, _, text = text.partition(b":")
-            shown, cut = cut_line(text, int(column) - 1)
+        if null and number.isdigit():
+            column, null, behind = text.partition(b"\0")
+            shown, cut = cut_line(behind, int(column) - 1) if null and column.isdigit() else cut_line(text, len(text))
             return (path, int(number), shown, False, gap, cut)
         number, _, text = rest.partition(b"-")
         if not number.isdigit():
@@ -109,11 +113,11 @@ class RowReader:
 
     def _begin_giant(self) -> None:
         path, null, rest = self.held.partition(b"\0")
-        head = re.match(rb"(\d+)(?::(\d+):|-)", rest)
+        head = re.match(rb"(\d+)(?:\0(?:(\d+)\0)?|(-))", rest)
         if null and head is not None:
             column = int(head[2]) - 1 if head[2] else 0
             gap, self._gap = self._gap, False
-            self._giant = _Giant((path, int(head[1]), "", head[2] is None, gap, ""), column)
+            self._giant = _Giant((path, int(head[1]), "", head[3] is not None, gap, ""), column)
             self._giant.add(rest[head.end() :])
         else:
             self.malformed += 1

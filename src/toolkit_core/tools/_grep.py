@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from toolkit_core.ports.search import Search
     from toolkit_core.tool import Siblings, Tool
 
-_LIMIT: Final = "How many matches (or files, in the other modes) to show at most."
+_LIMIT: Final = "How many matching lines (or files, in the other modes) to show at most."
 _ALIASES: Final = {
     **PATH_ALIASES,
     "file": "path",
@@ -173,7 +173,7 @@ def _describer(default_limit: int) -> Callable[[Siblings], str]:
         text = (
             "Search files for a regular expression. Rows are path:line:text, context lines path-line-text, -- where "
             f"lines are left out; a row is cut after {GREP_ROW_CHARS} characters. "
-            f"Shows {default_limit:,} matches unless `limit` says otherwise, and says when more exist. "
+            f"Shows {default_limit:,} matching lines unless `limit` says otherwise, and says when more exist. "
             "The syntax is ripgrep's; look-around and back-references work too. `fixed_strings` takes the pattern as "
             "plain text, `multiline` lets it span lines. Hidden files are searched; binary files, .git, Node modules "
             "and what a .gitignore names are not, unless `path` or `glob` names them (for ignored ones) or "
@@ -278,8 +278,10 @@ def _skipped(found: GrepFound) -> int:
 def _notes(found: GrepFound, shown: _Shown, args: GrepArguments) -> list[str]:
     notes: list[str] = []
     if found.truncated:
-        what = "matches" if args.output_mode == "content" else "files"
+        what = "matching lines" if args.output_mode == "content" else "files"
         narrower = "Raise `limit` or make the search narrower."
+        if args.multiline and args.output_mode == "content":
+            narrower += " The last match may go on below."
         notes.append(f"[The first {shown.matches:,} {what} by path; more exist. {narrower}]")
     if shown.cut:
         notes.append(f"[{_CUT} marks rows of more than {GREP_ROW_CHARS} characters.]")
@@ -289,7 +291,8 @@ def _notes(found: GrepFound, shown: _Shown, args: GrepArguments) -> list[str]:
         number = counted(found.skipped_unreadable, "file or folder", "files or folders")
         notes.append(f"[{number} could not be read.]")
     if found.skipped_binary and shown.matches:
-        notes.append(f"[{counted(found.skipped_binary, 'binary file')} matched too and is not shown.]")
+        number = counted(found.skipped_binary, "binary file")
+        notes.append(f"[{number}: what matches behind the first NUL byte is not shown.]")
     if found.engine == "python re":
         notes.append("[Matched with Python's re.]")
     return notes

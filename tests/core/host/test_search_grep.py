@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.support import require
 from toolkit_core.errors import ToolError
 from toolkit_core.host.ripgrep import find_ripgrep
 from toolkit_core.host.search import HostSearch
-from toolkit_core.ports.search import GrepFound, GrepMode, GrepQuery
+from toolkit_core.ports.search import GlobQuery, GrepFound, GrepMode, GrepQuery
 
 LOOK = "(?=)"
 """In front of a pattern it changes nothing, but ripgrep refuses it: the worker searches."""
@@ -404,3 +405,85 @@ async def test_counting_after_an_empty_answer_is_bounded(tmp_path: Path, monkeyp
     found = await HostSearch(tmp_path).grep(GrepQuery("absent"))
     assert not found.incomplete
     assert found.counts_incomplete
+
+
+@pytest.mark.parametrize("pattern", ["$", r"\s*$", ";?$", r"\r?$", r"\z", r"\b$", "x*$"])
+@pytest.mark.parametrize("text", ["key\n5:hello", "12:30:lunch", "hit"])
+@pytest.mark.parametrize("multiline", [False, True])
+async def test_a_match_of_nothing_at_the_end_shows_the_line_as_it_is(
+    tmp_path: Path, pattern: str, text: str, multiline: bool
+) -> None:
+    require(find_ripgrep(), "ripgrep")
+    fill(tmp_path, {"f": text.encode()})
+    found = await HostSearch(tmp_path).grep(GrepQuery(pattern, multiline=multiline, context_lines=1))
+    assert found.engine == "ripgrep"
+    lines = text.split("\n")
+    assert rows(found)[-1] == ("f", len(lines), lines[-1])
+    assert all(row.text == lines[row.line - 1] for row in found.rows)
+
+
+@pytest.mark.parametrize("path", [".", "late"])
+@pytest.mark.parametrize("multiline", [False, True])
+async def test_all_modes_agree_on_a_file_whose_nul_comes_late(
+    tmp_path: Path, look: str, path: str, multiline: bool
+) -> None:
+    late = b"hit early\nhit again\n" + b"x\n" * 70_000 + b"\0 hit late\n"
+    fill(tmp_path, {"late": late, "text": b"hit\n", "first": b"\0hit\n"})
+    search = HostSearch(tmp_path)
+    shown = await search.grep(GrepQuery(look + "hit", path, multiline=multiline))
+    files = await search.grep(GrepQuery(look + "hit", path, mode="files_with_matches", multiline=multiline))
+    counts = await search.grep(GrepQuery(look + "hit", path, mode="count", multiline=multiline))
+    assert {row.path for row in shown.rows} == {name for name, _ in files.counts} == {name for name, _ in counts.counts}
+    assert dict(counts.counts)["late"] == 2 == sum(row.path == "late" for row in shown.rows)
+    assert shown.skipped_binary == counts.skipped_binary == 1
+
+
+async def test_across_lines_too_the_count_is_that_of_the_lines_shown(tmp_path: Path, look: str) -> None:
+    fill(tmp_path, {"f": b"a\nb\na\nb\nc\n"})
+    search = HostSearch(tmp_path)
+    shown = await search.grep(GrepQuery(look + r"a\nb", multiline=True))
+    counts = await search.grep(GrepQuery(look + r"a\nb", multiline=True, mode="count"))
+    assert len(shown.rows) == 4
+    assert counts.counts == (("f", 4),)
+
+
+@pytest.mark.parametrize("path", [".", "sub"])
+@pytest.mark.parametrize("glob", ["b.log", "**/b.log", "dist/b.log", "sub/b.log", "{b.log,c.txt}", "sub/dist/b.log"])
+async def test_a_file_filter_overrides_ignoring_as_a_name_pattern_does(
+    tmp_path: Path, look: str, glob: str, path: str
+) -> None:
+    names = ["b.log", "sub/b.log", "dist/b.log", "sub/dist/b.log", "sub/c.txt", "a.log", "dist/c.txt"]
+    fill(tmp_path, dict.fromkeys(names, b"hit\n") | {".gitignore": b"*.log\ndist/\n"})
+    search = HostSearch(tmp_path)
+    found = await search.grep(GrepQuery(look + "hit", path, glob))
+    deep = glob if "/" in glob else f"**/{glob}"
+    expected = {*(await search.glob(GlobQuery(deep, path))).paths}
+    if path != "." and glob.startswith("sub/"):  # a filter may be seen from the root too
+        expected |= {*(await search.glob(GlobQuery(glob))).paths}
+    assert {row.path for row in found.rows} == expected
+    if glob == "b.log" and path == ".":
+        assert expected == {"b.log", "sub/b.log"}
+
+
+def refused(folder: int, parts: Sequence[str], flags: int) -> int:
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+async def test_a_file_that_cannot_be_read_is_an_error_and_no_absence(
+    tmp_path: Path, look: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, {"f": b"hit\n"})
+    (tmp_path / "f").chmod(0)
+    if os.geteuid() == 0:  # root may read everything
+        monkeypatch.setattr("toolkit_core.host.search_place.open_below", refused)
+    with pytest.raises(ToolError) as caught:
+        await HostSearch(tmp_path).grep(GrepQuery(look + "hit", "f"))
+    assert caught.value.code == "io_error"
+    assert caught.value.hint
+
+
+async def test_what_cannot_be_found_comes_with_the_next_step(tmp_path: Path) -> None:
+    for query in (GrepQuery("x", "zzz"), GrepQuery("x", glob="[z-a]"), GrepQuery("x\0"), GrepQuery("x", glob=".")):
+        with pytest.raises(ToolError) as caught:
+            await HostSearch(tmp_path).grep(query)
+        assert caught.value.hint, query

@@ -267,7 +267,7 @@ def test_a_factory_needs_its_port_and_a_limit_that_can_be() -> None:
             factory(Canned(), default_limit=0)
     few = grep_tool(Canned(), default_limit=7)
     assert few.parameters["properties"]["limit"]["default"] == 7
-    assert "Shows 7 matches" in few.description
+    assert "Shows 7 matching lines" in few.description
 
 
 async def test_with_an_editor_each_answer_says_that_it_is_from_disk() -> None:
