@@ -139,7 +139,7 @@ class _Walk:
         self._place = found.end()
 
     def _at_word_start(self, back: int = 0) -> bool:
-        before = self._kept[-1 - back :][:1]
+        before = self._kept[-1 - back :][:1] if len(self._kept) > back else []
         return not before or before[0] in " \t;&|"
 
     def _keep(self, text: str) -> None:

@@ -318,3 +318,24 @@ def test_an_operator_that_quotes_or_a_backslash_make_a_word_is_uncertain(command
 def test_what_a_backslash_makes_plain_is_a_word() -> None:
     assert split_command("ls a\\ b").commands == (("ls", "a b"),)
     assert split_command("ls 'x;y'").commands == (("ls", "x;y"),)
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("echo `id`", "substitutes a command"),
+        ('echo "`id`"', "substitutes a command"),
+        ("(ls)", "group or a function"),
+        ("f() { ls; }", "group or a function"),
+        ("ls # x", "comment"),
+        ("# x", "comment"),
+        ("ls >x", "redirects"),
+    ],
+)
+def test_the_reason_for_no_certain_answer_is_the_real_one(command: str, why: str) -> None:
+    assert why in split_command(command).uncertain
+
+
+@pytest.mark.parametrize("command", [">/dev/null ls", "2>/dev/null ls", "ls 2>&1"])
+def test_a_harmless_redirection_is_one_at_the_start_too(command: str) -> None:
+    assert split_command(command).commands == (("ls",),)
