@@ -281,3 +281,11 @@ async def test_identical_calls_give_identical_bytes(make: Make) -> None:
     grep = grep_tool(make({f"d{number % 5}/f{number}": b"hit\n" * 3 for number in range(60)}))
     texts = {(await grep(pattern="hit", limit=20)).to_json() for _ in range(5)}
     assert len(texts) == 1
+
+
+async def test_a_limit_across_lines_counts_lines_and_says_that_a_match_may_go_on(make: Make) -> None:
+    tool = grep_tool(make({"f": b"a\nb\na\nb\n"}))
+    result = await tool(pattern=r"a\nb", multiline=True, limit=1)
+    assert result.text.startswith("f:1:a\n[The first 1 matching lines by path; more exist.")
+    assert "The last match may go on below." in result.text
+    assert "lines" in tool.parameters["properties"]["limit"]["description"]
