@@ -11,9 +11,10 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from toolkit_core.errors import ToolError
+from toolkit_core.host.commands import as_watched
 from toolkit_core.host.drain import Drain, read_buffer, without_partial_end, without_partial_start
 from toolkit_core.host.supervised import Ending, Supervised
 from toolkit_core.limits import (
@@ -24,6 +25,9 @@ from toolkit_core.limits import (
     PROCESS_WRITE_SECONDS,
 )
 from toolkit_core.ports.processes import ProcessState
+
+if TYPE_CHECKING:
+    from toolkit_core.ports.sandbox import Invocation
 
 if sys.platform != "win32":
     import termios
@@ -147,7 +151,7 @@ class BackgroundProcess:
         """Whether it runs, or its end is not yet known."""
         return self.ending is None
 
-    async def keep(self, stack: ExitStack, after_exit: Callable[[], Awaitable[str]] | None) -> None:
+    async def keep(self, stack: ExitStack, invocation: Invocation) -> None:
         """Wait for its end and clean up."""
         with stack:
             ending = await self._kept.ending()
@@ -157,9 +161,9 @@ class BackgroundProcess:
             self._streams.close()
             if ending.lost:
                 self.note = f"it was ended early: {ending.lost}"
-            if after_exit is not None:
-                await self._clean_up(after_exit)
-            self.ending = ending
+            if invocation.after_exit is not None:
+                await self._clean_up(invocation.after_exit)
+            self.ending = as_watched(ending, invocation)
             self._unread.changed.set()
             self._gone.set()
 

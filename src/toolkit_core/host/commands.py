@@ -9,7 +9,7 @@ import os
 import stat
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolkit_core.cleanup import finish
@@ -20,7 +20,7 @@ from toolkit_core.host.execution import Execution, OnOutput, execute, readable_c
 from toolkit_core.host.resolve import AnyPath, Roots
 from toolkit_core.host.scratch import Scratch
 from toolkit_core.host.shells import find_shell, shell_argv
-from toolkit_core.host.supervised import Spec, StartError, Supervised, SupervisorLostError
+from toolkit_core.host.supervised import Ending, Spec, StartError, Supervised, SupervisorLostError
 from toolkit_core.host.supervisor import shared
 from toolkit_core.limits import (
     CLEANUP_SECONDS,
@@ -165,7 +165,7 @@ class HostCommands:
         await finish(_clean_up(invocation, cleaned))
         if cleaned.refusal is not None and not execution.ending.timed_out:
             raise cleaned.refusal
-        return _Done(execution, cleaned.note)
+        return _Done(replace(execution, ending=as_watched(execution.ending, invocation)), cleaned.note)
 
     async def _execute(self, invocation: Invocation, seconds: float, on_output: OnOutput | None) -> Execution:
         try:
@@ -216,6 +216,16 @@ async def _clean_up(invocation: Invocation, cleaned: _Cleaned) -> None:
     except Exception as e:  # noqa: BLE001 - the command has run: its result is told, and what went wrong after it
         _log.exception("a sandbox's clean-up failed")
         cleaned.note = f"the sandbox's clean-up failed: {e!r}"
+
+
+def as_watched(ending: Ending, invocation: Invocation) -> Ending:
+    """An ending as the sandbox saw it from inside: by a signal, and with how many processes left."""
+    if invocation.watched is None or ending.exit_code is None or ending.timed_out:
+        return ending
+    seen = invocation.watched()
+    if seen.signal is not None:
+        ending = replace(ending, exit_code=None, signal=seen.signal)
+    return replace(ending, survivors_killed=max(ending.survivors_killed, seen.survivors))
 
 
 async def clean_up_quietly(invocation: Invocation) -> None:

@@ -227,7 +227,7 @@ class HostProcesses:
             name = f"p{next(self._numbers)}"
             process = BackgroundProcess(name, session, command, streams, kept, grace_seconds=self._grace_seconds)
             self._processes[process.process_id] = process
-            task = asyncio.ensure_future(process.keep(stack.pop_all(), invocation.after_exit))
+            task = asyncio.ensure_future(process.keep(stack.pop_all(), invocation))
             self._keeping.add(task)
             task.add_done_callback(self._keeping.discard)
         return process

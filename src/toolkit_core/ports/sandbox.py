@@ -180,6 +180,14 @@ class SupportsSnapshot(Protocol):
 
 
 @dataclass(frozen=True)
+class Watched:
+    """How a command ended as seen beside it: by which signal, and how many processes it left to be ended."""
+
+    signal: int | None = None
+    survivors: int = 0
+
+
+@dataclass(frozen=True)
 class Invocation:
     """A program to start: argument vector, folder, whole environment, descriptors to hand over.
 
@@ -196,6 +204,7 @@ class Invocation:
             first process is gone and reaped. Returns a note for the model ("" for none). It raises `ToolError`
             (`unavailable`) when the confinement never started the command: the starter then raises that
             in place of a result, unless it ended the process itself (timeout, cancellation).
+        watched: Asked after `after_exit`: what the first process's own exit status does not tell.
     """
 
     argv: tuple[str, ...]
@@ -205,6 +214,7 @@ class Invocation:
     inherited: Mapping[int, int] = field(default_factory=dict[int, int])
     spare_leader: bool = False
     after_exit: Callable[[], Awaitable[str]] | None = None
+    watched: Callable[[], Watched] | None = None
 
 
 @runtime_checkable

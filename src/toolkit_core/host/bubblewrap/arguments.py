@@ -15,7 +15,8 @@ from toolkit_core.limits import SANDBOX_RUN_BYTES, SANDBOX_SHM_BYTES, SANDBOX_TM
 ARGUMENTS_FD = 3
 FILTER_FD = 4
 STATUS_FD = 5
-FIRST_DATA_FD = 6
+RECORD_FD = 6
+FIRST_DATA_FD = 7
 
 _NAMESPACES = (
     "--unshare-user",

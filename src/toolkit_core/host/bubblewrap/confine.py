@@ -11,6 +11,13 @@ from pathlib import Path
 
 from toolkit_core.host._native import landlock
 
+_WATCHER = (
+    # A shell says "Killed" and the like on its own standard error, which is the record here, and the command has not.
+    "trap : HUP INT QUIT TERM USR1 USR2; exec 9>&2 2>&{0}; "
+    '(exec 2>&9 {0}>&- 9>&-; exec "$@"); code=$?; set -- /proc/[0-9]*; echo "left $#" >&{0}; exit $code'
+)
+WATCHER_PROCESSES = 2
+"""What is there without the command: the namespace's first process and the watching shell."""
 LANDLOCK_PROGRAM = "/run/toolkit-landlock.py"
 _STRICT_FOLDERS = ("/tmp", "/var/tmp", "/dev", "/proc")  # noqa: S108 - all private to the sandbox
 
@@ -62,6 +69,14 @@ def _limit_script(limits: SandboxLimits) -> str:
         flag = 'if [ -n "$BASH_VERSION" ]; then ulimit -u {0}; else ulimit -p {0}; fi'
         lines.append(f"{{ {flag.format(wanted)}; }}")
     return " && ".join([*lines, 'exec "$@"'])
+
+
+def watch_prefix(record_fd: int) -> tuple[str, ...]:
+    """Words to put before a command so that a descriptor tells whether a signal ended it, and what it left running.
+
+    bubblewrap tells an exit code of 137 and a death by SIGKILL alike, and ends what is left without counting.
+    """
+    return ("/bin/sh", "-c", _WATCHER.format(record_fd), "sh")
 
 
 def limit_prefix(limits: SandboxLimits) -> tuple[str, ...]:

@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit_core.errors import ToolError
 from toolkit_core.host._native.sandbox import end_namespace, hold_first_process
+from toolkit_core.host.bubblewrap.confine import WATCHER_PROCESSES
 from toolkit_core.limits import SANDBOX_DIAGNOSE_WITHIN_SECONDS, SANDBOX_END_SECONDS, SANDBOX_STATUS_MAX_BYTES
+from toolkit_core.ports.sandbox import Watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from toolkit_core.host.bubblewrap.runs import Record, Run
+
+
+_SIGNALLED = 128  # what a shell adds to a signal's number (POSIX sh, 2.8.2)
+_LAST_SIGNAL = 64  # signal(7)
 
 
 class _Status:
@@ -31,6 +37,7 @@ class _Status:
         self._received = b""
         self.first_process: int | None = None
         self.command_ended = False
+        self.exit_code: int | None = None
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._readable, self._read)
 
@@ -52,6 +59,7 @@ class _Status:
             self.first_process = hold_first_process(pid)
         if "exit-code" in value:
             self.command_ended = True
+            self.exit_code = value["exit-code"] if isinstance(value["exit-code"], int) else None
 
     def close(self) -> None:
         """Read what is left, once bubblewrap is gone, and give the pipe back."""
@@ -59,6 +67,30 @@ class _Status:
         self._read()
         os.close(self._readable)
         os.close(self.writable)
+
+
+class _Notes:
+    """What the watching shell wrote: a signal's name where one ended the command, then how many processes there are.
+
+    The write end never blocks, so that nothing inside can hold the shell up by filling it.
+    """
+
+    def __init__(self) -> None:
+        self._readable, self.writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def close(self, code: int | None) -> Watched:
+        """Read it once the sandbox is gone, and give the pipe back; `code` is the exit code that bubblewrap saw."""
+        said = b""
+        with contextlib.suppress(BlockingIOError):
+            said = os.read(self._readable, SANDBOX_STATUS_MAX_BYTES)
+        os.close(self._readable)
+        os.close(self.writable)
+        diagnosis, found, number = said.rpartition(b"left ")
+        if not found or not number.strip().isdigit():
+            return Watched()
+        signalled = bool(diagnosis.strip()) and code is not None and _SIGNALLED < code <= _SIGNALLED + _LAST_SIGNAL
+        by = code - _SIGNALLED if code is not None and signalled else None
+        return Watched(by, max(0, int(number[:6]) - WATCHER_PROCESSES))
 
 
 class ConfinedRun:
@@ -74,7 +106,13 @@ class ConfinedRun:
         self._records = tuple(records)
         self._runs = tuple(runs)
         self._diagnose = diagnose
-        self._status = _Status()
+        self._notes = _Notes()
+        try:
+            self._status = _Status()
+        except BaseException:
+            self._notes.close(None)
+            raise
+        self._watched = Watched()
         self._began = asyncio.get_running_loop().time()
         self._over = False
 
@@ -82,6 +120,15 @@ class ConfinedRun:
     def status_descriptor(self) -> int:
         """Where bubblewrap writes its status; open until `after_exit`."""
         return self._status.writable
+
+    @property
+    def notes_descriptor(self) -> int:
+        """Where the watching shell writes; open until `after_exit`."""
+        return self._notes.writable
+
+    def watched(self) -> Watched:
+        """How the command ended, after `after_exit`."""
+        return self._watched
 
     async def after_exit(self) -> str:
         """Wait until the sandbox's last process is dead, sweep the workspace, and say what was found.
@@ -92,6 +139,7 @@ class ConfinedRun:
             return ""
         self._over = True
         self._status.close()
+        self._watched = self._notes.close(self._status.exit_code)
         note = await self._end()
         if not self._status.command_ended:
             await self._complain(note)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from toolkit_core.cleanup import finish
 from toolkit_core.errors import ToolError
 from toolkit_core.host._native import landlock
-from toolkit_core.host.bubblewrap.arguments import ARGUMENTS_FD, STATUS_FD, Layout, build, outermost, within
+from toolkit_core.host.bubblewrap.arguments import ARGUMENTS_FD, RECORD_FD, STATUS_FD, Layout, build, outermost, within
 from toolkit_core.host.bubblewrap.confine import (
     LANDLOCK_PROGRAM,
     SandboxLimits,
     landlock_prefix,
     landlock_source,
     limit_prefix,
+    watch_prefix,
 )
 from toolkit_core.host.bubblewrap.confined_run import ConfinedRun, begin_all, end_all
 from toolkit_core.host.bubblewrap.probing import Probe, find_program, machine_filter, probe
@@ -150,13 +151,22 @@ class BubblewrapSandbox:
             end_all(prepared.records, prepared.runs)
             raise
         return Invocation(
-            argv=(prepared.program, "--args", str(ARGUMENTS_FD), "--", *self._prefix(), *invocation.argv),
+            argv=(
+                prepared.program,
+                "--args",
+                str(ARGUMENTS_FD),
+                "--",
+                *watch_prefix(RECORD_FD),
+                *self._prefix(),
+                *invocation.argv,
+            ),
             cwd="/",
             environment=_environment(invocation.environment),
             descriptors=prepared.contents,
-            inherited={STATUS_FD: confined.status_descriptor},
+            inherited={STATUS_FD: confined.status_descriptor, RECORD_FD: confined.notes_descriptor},
             spare_leader=True,
             after_exit=confined.after_exit,
+            watched=confined.watched,
         )
 
     async def run(

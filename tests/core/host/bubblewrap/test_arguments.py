@@ -93,8 +93,8 @@ def test_a_hidden_file_is_covered_by_an_empty_one_of_its_own(tmp_path: Path) -> 
     arguments, descriptors = build(
         Layout(writable=(), working_directory="/", hidden=tuple(str(file) for file in files)), filter_program=FILTER
     )
-    assert {number: content for number, content in descriptors.items() if number >= 6} == {6: b"", 7: b""}
-    assert b"--perms\x000000\x00--ro-bind-data\x007\x00" + str(files[1]).encode() in arguments
+    assert {number: content for number, content in descriptors.items() if number >= 7} == {7: b"", 8: b""}
+    assert b"--perms\x000000\x00--ro-bind-data\x008\x00" + str(files[1]).encode() in arguments
 
 
 def test_folders_on_the_way_to_a_mount_are_pinned(tmp_path: Path) -> None:

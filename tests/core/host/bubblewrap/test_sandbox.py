@@ -19,6 +19,7 @@ import pytest
 from tests.core.host.bubblewrap.confined import PYTHON, confined
 from toolkit_core.errors import ToolError
 from toolkit_core.host.bubblewrap import BubblewrapSandbox, SandboxLimits
+from toolkit_core.host.processes import HostProcesses
 from toolkit_core.ports.sandbox import Invocation, SandboxClient, SupportsWrap
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
@@ -69,7 +70,35 @@ async def test_the_exit_code_is_the_commands_own(workspace: Path) -> None:
     sandbox = BubblewrapSandbox(workspace)
     codes = [(await confined(sandbox, f"exit {code}")).exit_code for code in (0, 1, 7, 125, 255)]
     assert codes == [0, 1, 7, 125, 255]
-    assert (await confined(sandbox, "kill -KILL $$")).exit_code == 137  # bubblewrap reports a signal as a shell does
+
+
+@pytest.mark.parametrize("strict", [False, True])
+async def test_a_death_by_signal_is_no_exit_code_and_an_exit_code_no_death(workspace: Path, strict: bool) -> None:
+    sandbox = BubblewrapSandbox(workspace, strict=strict, limits=SandboxLimits(open_files=200))
+    for name, number in (("KILL", 9), ("TERM", 15), ("SEGV", 11)):
+        done = await sandbox.run(f"echo before; kill -{name} $$")
+        assert (done.exit_code, done.signal, done.stdout) == (None, number, b"before\n")
+    for script in ("exit 137", "sh -c 'kill -9 $$'; exit 137", "echo Killed >&2; exit 137"):
+        done = await sandbox.run(script)
+        assert (done.exit_code, done.signal) == (137, None)
+    processes = HostProcesses(workspace, wrap=sandbox)
+    started = await processes.start("sleep 0.3; kill -KILL $$")
+    while (state := await processes.read(started.process_id, wait_seconds=5)).running:
+        pass
+    assert (state.exit_code, state.signal) == (None, 9)
+    await processes.aclose()
+
+
+async def test_what_a_command_leaves_running_is_counted(workspace: Path) -> None:
+    sandbox = BubblewrapSandbox(workspace)
+    done = await sandbox.run("sleep 95 & setsid sleep 96 & echo bg")
+    assert (done.exit_code, done.stdout, done.survivors_killed) == (0, b"bg\n", 2)
+    assert (await sandbox.run("sleep 0.1; echo none")).survivors_killed == 0
+    assert not (await sandbox.run("ls /proc/self/fd /proc/$$/fd; kill -TERM -1; sleep 0.2; echo on")).signal
+    begun = asyncio.get_running_loop().time()
+    late = await sandbox.run("trap 'echo polite; exit 3' TERM; while :; do sleep 0.1; done", timeout_seconds=1)
+    assert (late.timed_out, late.stdout) == (True, b"polite\n")
+    assert asyncio.get_running_loop().time() - begun < 20
 
 
 async def test_here_documents_comments_and_a_trailing_backslash_are_the_shells_own(workspace: Path) -> None:
