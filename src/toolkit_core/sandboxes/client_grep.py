@@ -30,7 +30,7 @@ _REFUSED: Final = 66
 
 _RIPGREP: Final = "--no-config --no-ignore --hidden --no-follow --color=never --no-mmap --null --sort=path"
 _RIPGREP_MODES: Final[dict[GrepMode, str]] = {
-    "content": "--no-heading --with-filename --line-number --column",
+    "content": r"--no-heading --with-filename --line-number --column --field-match-separator=\x00",
     "files_with_matches": "--files-with-matches",
     "count": "--count --with-filename",
 }
@@ -54,7 +54,9 @@ printf '%s\\0' "${{e%% *}}"
 {feed} | xargs -0 sh -c 'e=$1 x=$2; shift 2; $e -e "$x" -- "$@"; [ $? -le 2 ]' sh "$e" "$x" | head -c {cap}
 exit 0
 """
-_LINE: Final = re.compile(rb"(?P<path>\./[^\0]*)\0(?P<line>\d+)(?P<mark>[:-])(?P<text>[^\n]*)(?:\n|\Z)")
+_LINE: Final = re.compile(
+    rb"(?P<path>\./[^\0]*)\0(?P<line>\d+)(?P<mark>[:\0-])(?:(?P<column>\d+)\0)?(?P<text>[^\n]*)(?:\n|\Z)"
+)
 _COUNT: Final = re.compile(rb"(?P<path>\./[^\0]*)\0(?P<number>\d+)\r?\n")
 _NAME: Final = re.compile(rb"(?P<path>\./[^\0]*)\0")
 _BINARY: Final = re.compile(
@@ -91,7 +93,7 @@ async def grep_files(
             await finish(_remove(client, listed))
     _refuse(query, result.exit_code, result.stderr)
     engine, _, rest = output.partition(b"\0")
-    found = _Found(query, shown).read(rest, by_column=engine == b"rg")
+    found = _Found(query, shown).read(rest)
     unreadable = sum(line.startswith((b"rg: ./", b"grep: ./")) for line in result.stderr.split(b"\n"))
     cut = result.timed_out or len(rest) >= CLIENT_LISTING_MAX_BYTES // 2
     return replace(
@@ -177,14 +179,14 @@ class _Found:
     shown: str
     binary: set[bytes] = field(default_factory=set[bytes])
 
-    def read(self, output: bytes, *, by_column: bool) -> GrepFound:
+    def read(self, output: bytes) -> GrepFound:
         self.binary = {match["path"] for match in _BINARY.finditer(output)}
         output = _BINARY.sub(b"", output)
         if self.query.mode != "content":
             return self._files(output)
         rows: list[Row] = []
         left, truncated = self.query.limit, False
-        for row in self._rows(output, by_column=by_column):
+        for row in self._rows(output):
             left -= not row.context
             if left < 0:
                 truncated = True
@@ -205,16 +207,13 @@ class _Found:
         limit = self.query.limit
         return GrepFound(counts=tuple(counts[:limit]), truncated=len(counts) > limit, skipped_binary=len(self.binary))
 
-    def _rows(self, output: bytes, *, by_column: bool) -> Iterator[Row]:
+    def _rows(self, output: bytes) -> Iterator[Row]:
         last, before = b"", 0
         for match in _LINE.finditer(output):
             path, text, number = match["path"], match["text"], int(match["line"])
             if path in self.binary:
                 continue
-            context, column = match["mark"] == b"-", 1
-            if by_column and not context:
-                digits, _, text = text.partition(b":")
-                column = int(digits) if digits.isdigit() else 1
+            context, column = match["mark"] == b"-", int(match["column"] or 1)
             gap = self.query.context_lines > 0 and (path != last or number != before + 1)
             shown, cut = cut_line(text, column - 1)
             last, before = path, number
