@@ -189,6 +189,8 @@ class Tool(Generic[DataT]):
         except BaseException as e:
             if _must_pass(e, task):
                 raise
+            if (interrupt := _interrupt_in(e)) is not None:
+                raise interrupt from None
             _log.exception("the tool %s failed inside", self.name)
             result = ToolResult.failure(_internal(e))
         if task is not None and task.cancelling() > before:
@@ -433,20 +435,19 @@ def _internal(e: BaseException) -> ErrorInfo:
     )
 
 
-def _holds_interrupt(e: BaseException) -> bool:
-    """Whether a group carries what must pass: a task group may have wrapped it."""
+def _interrupt_in(e: BaseException) -> BaseException | None:
+    """What must pass, out of the groups that a task group wraps it in: adapters and frameworks know it bare."""
     if isinstance(e, BaseExceptionGroup):
-        return any(_holds_interrupt(part) for part in cast("BaseExceptionGroup[BaseException]", e).exceptions)
-    return isinstance(e, KeyboardInterrupt | Suspended)
+        parts = cast("BaseExceptionGroup[BaseException]", e).exceptions
+        return next((found for part in parts if (found := _interrupt_in(part)) is not None), None)
+    return e if isinstance(e, KeyboardInterrupt | Suspended) else None
 
 
 def _must_pass(e: BaseException, task: asyncio.Task[Any] | None) -> bool:
-    """A requested cancellation, Ctrl-C, a suspension; and the end of a coroutine that is closed from outside."""
+    """A requested cancellation, and the end of a coroutine that is closed from outside."""
     if isinstance(e, asyncio.CancelledError):
         return task is not None and task.cancelling() > 0
-    if isinstance(e, GeneratorExit):
-        return _current_task() is not task
-    return _holds_interrupt(e)
+    return isinstance(e, GeneratorExit) and _current_task() is not task
 
 
 def _current_task() -> asyncio.Task[Any] | None:
