@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import inspect
 import re
+import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import unquote
 
 from toolkit_core.command_words import Split, split_command
 from toolkit_core.errors import ToolError
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 Action = Literal["allow", "ask", "deny"]
 Mode = Literal["plan", "default", "accept_edits", "bypass"]
 
+_URL_TOOLS: Final = frozenset({"web_fetch", "browse"})
+_IDEOGRAPHIC_DOTS: Final = dict.fromkeys((0x3002, 0xFF0E, 0xFF61), ".")  # UTS #46 takes them for a full stop
 _MODES: Final = ("plan", "default", "accept_edits", "bypass")
 _RULE: Final = re.compile(r"([A-Za-z0-9_*-]+)(?:\((.*)\))?", re.DOTALL)
 
@@ -105,7 +109,9 @@ class _Call:
     def any_part(self, rule: Rule) -> bool:
         """Whether the call, or any simple command of it, is what the rule names."""
         parts = () if self.split is None else self.split.commands
-        return self.whole(rule) or any(rule.matches(text) for words in parts for text in _spellings(words))
+        if self.whole(rule) or any(rule.matches(text) for words in parts for text in _spellings(words)):
+            return True
+        return self.tool.kind in _URL_TOOLS and any(rule.matches(_plain_url(subject)) for subject in self.subjects)
 
     def evaluable(self, rule: Rule) -> bool:
         return rule.pattern is None or not (self.unknown or (self.split is not None and self.split.uncertain))
@@ -260,6 +266,12 @@ async def _look(tool: Tool[Any], arguments: object) -> _Call:
     commands = tool.effects is not None and tool.effects.executes
     split = split_command(subject) if commands else None
     return _Call(tool, tuple(dict.fromkeys((subject, *writes, *claimed))), "", split, writes)
+
+
+def _plain_url(url: str) -> str:
+    """A URL as a browser would read it: without blanks, dots folded, decoded, in small letters."""
+    visible = "".join(url.split()).translate(_IDEOGRAPHIC_DOTS)
+    return unicodedata.normalize("NFKC", unquote(visible)).lower()
 
 
 def _spellings(words: tuple[str, ...]) -> tuple[str, ...]:

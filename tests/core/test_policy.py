@@ -339,3 +339,20 @@ def test_the_reason_for_no_certain_answer_is_the_real_one(command: str, why: str
 @pytest.mark.parametrize("command", [">/dev/null ls", "2>/dev/null ls", "ls 2>&1"])
 def test_a_harmless_redirection_is_one_at_the_start_too(command: str) -> None:
     assert split_command(command).commands == (("ls",),)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://evil.com/",
+        "http://EVIL.com/",
+        "http://ev%69l.com/",
+        "http://evil\u3002com/",
+        "http://\uff45vil.com/",
+        "http://ev\til.com/",
+        " http://evil.com.",
+    ],
+)
+async def test_a_deny_holds_for_every_spelling_of_a_host(url: str) -> None:
+    assert await action(Policy(deny=["web_fetch(*evil.com*)"], mode="bypass"), FETCH, url) == "deny"
+    assert await action(Policy(allow=["web_fetch(http://evil.com/*)"]), FETCH, "http://EVIL.com/") == "ask"
