@@ -49,6 +49,7 @@ async def in_thread(work: Callable[[Stop], T]) -> T:
         await asyncio.wait({future})
     except asyncio.CancelledError:
         stop.request()
+        future.add_done_callback(_seen)
         await finish(_ended(future))
         raise
     return future.result()
@@ -56,5 +57,9 @@ async def in_thread(work: Callable[[Stop], T]) -> T:
 
 async def _ended(future: asyncio.Future[T]) -> None:
     await asyncio.wait({future})
+
+
+def _seen(future: asyncio.Future[T]) -> None:
+    """What a cancelled call raised concerns nobody, however late it comes."""
     if not future.cancelled():
-        future.exception()  # seen: what a cancelled call raised concerns nobody
+        future.exception()

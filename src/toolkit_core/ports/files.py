@@ -55,7 +55,10 @@ class OpenFile(Protocol):
         ...
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """At most `size` bytes from `offset`; `b""` at the end. Raises OSError, and stops a cancelled call."""
+        """At most `size` bytes from `offset`; `b""` at the end. Raises OSError, and stops a cancelled call.
+
+        With a size of 0 it only does the latter: long work that has read enough asks so whether to go on.
+        """
         ...
 
 

@@ -14,12 +14,13 @@ from toolkit_core.tools._needle import LineEnds, Needle, sample
 from toolkit_core.tools._pieces import PieceTable, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from toolkit_core.tools._codec import Codec
 
 _COUNTED = 1_000
 _LINES_NAMED = 10
+_CHECKED_SPANS = 1_024
 _SAMPLED_BYTES = 4_194_304
 """Less is searched before the bytes of a sample are counted."""
 
@@ -41,8 +42,22 @@ class Edited:
     counts: tuple[int, ...]
 
 
-def apply_edits(old: bytes, codec: Codec, edits: Sequence[Edit], *, max_bytes: int = EDIT_FILE_BYTES) -> Edited:
+def apply_edits(
+    old: bytes,
+    codec: Codec,
+    edits: Sequence[Edit],
+    *,
+    max_bytes: int = EDIT_FILE_BYTES,
+    check: Callable[[], object] = int,
+) -> Edited:
     """Apply edits in order, each on what the ones before it made.
+
+    Args:
+        old: The old file.
+        codec: Of the file.
+        edits: In order.
+        max_bytes: Largest file that may come of it.
+        check: Called again and again; raises once the call was cancelled, which ends the work.
 
     Raises:
         ToolError: `invalid_arguments`, `no_match`, `ambiguous_match`, `no_change`, `too_large`; the message names
@@ -50,11 +65,11 @@ def apply_edits(old: bytes, codec: Codec, edits: Sequence[Edit], *, max_bytes: i
     """
     for number, edit in enumerate(edits):
         _check(edit, _name(number, edits))
-    engine = _Engine(old, codec, max_bytes, sampled=len(old) * len(edits) > _SAMPLED_BYTES)
+    engine = _Engine(old, codec, max_bytes, check, sampled=len(old) * len(edits) > _SAMPLED_BYTES)
     counts = tuple(engine.apply(edit, _name(number, edits)) for number, edit in enumerate(edits))
     if next(engine.table.changes(), None) is None or _same(engine.table):
         message = "Together the edits leave the file as it is; nothing was written."
-        raise ToolError(message, code="no_change")
+        raise ToolError(message, code="no_change", hint="Leave out the edits that undo others, or make no call.")
     return Edited(engine.table, counts)
 
 
@@ -87,16 +102,16 @@ def _same(table: PieceTable) -> bool:
 
 
 class _Engine:
-    def __init__(self, old: bytes, codec: Codec, max_bytes: int, *, sampled: bool) -> None:
+    def __init__(self, old: bytes, codec: Codec, max_bytes: int, check: Callable[[], object], *, sampled: bool) -> None:
         self.table = PieceTable(old)
-        self._codec, self._max_bytes = codec, max_bytes
+        self._codec, self._max_bytes, self._check = codec, max_bytes, check
         self._line_ends: LineEnds | None = None
         self._common = sample(old) if sampled else None
 
     def apply(self, edit: Edit, name: str) -> int:
         maps_line_ends = "\n" in edit.old_text and "\r" not in edit.old_text
         line_ends = self._line_ends_now() if maps_line_ends else "lf"
-        needle = Needle.of(edit.old_text, self._codec, line_ends, self._common)
+        needle = Needle.of(edit.old_text, self._codec, line_ends, self._common, self._check)
         spans = self._spans(edit, needle, name)
         news = self._news(edit, spans)
         grown = len(self.table) + sum(map(len, news)) - sum(end - start for start, end in spans)
@@ -107,17 +122,16 @@ class _Engine:
             message = (
                 f"{name}: with the line ends of the file, old_text and new_text are the same; nothing was written."
             )
-            raise ToolError(message, code="no_change")
+            raise ToolError(message, code="no_change", hint="Give the changed text as new_text.")
         self.table.replace(spans, news)
-        if self._line_ends != "lf" or "\r" in edit.new_text:
-            self._line_ends = None if self._line_ends is None else "mixed"
+        if "\r" in edit.old_text + edit.new_text:
+            self._line_ends = "mixed"
         return len(spans)
 
     def _line_ends_now(self) -> LineEnds:
-        """Counted once, when an edit first needs it; later only known to be mixed."""
+        """Counted once, when an edit first needs it: without a CR of its own an edit keeps them all alike."""
         if self._line_ends is None:
-            untouched = next(self.table.changes(), None) is None
-            self._line_ends = line_ends_of(self.table.old, self._codec) if untouched else "mixed"
+            self._line_ends = line_ends_of(self.table.old, self._codec)
         return self._line_ends
 
     def _spans(self, edit: Edit, needle: Needle, name: str) -> list[Span]:
@@ -145,7 +159,12 @@ class _Engine:
             text = edit.new_text if line_ends == "lf" else edit.new_text.replace("\n", "\r\n")
             return [self._codec.encode(text)] * len(spans)
         mapper = LineEndMapper(self.table, self._codec)
-        return [mapper.encode(edit.old_text, edit.new_text, span) for span in spans]
+        news: list[bytes] = []
+        for number, span in enumerate(spans):
+            if number % _CHECKED_SPANS == 0:
+                self._check()
+            news.append(mapper.encode(edit.old_text, edit.new_text, span))
+        return news
 
     def _ambiguous(self, needle: Needle, first: Span, name: str) -> ToolError:
         starts = [first[0]]

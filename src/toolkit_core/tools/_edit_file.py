@@ -171,7 +171,7 @@ def _edit(
     if record is not None:
         record.check(session, old, lambda: sha256(data).digest())
     codec = Codec.of(encoding_of(data[:4]))
-    edited = apply_edits(data, codec, edits, max_bytes=max_bytes)
+    edited = apply_edits(data, codec, edits, max_bytes=max_bytes, check=lambda: old.read_at(0, 0))
     content = Pieces(edited.table.parts)
     digest = None
     if record is not None:

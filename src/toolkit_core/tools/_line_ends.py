@@ -22,9 +22,7 @@ def line_ends_of(data: bytes, codec: Codec) -> LineEnds:
     feeds = sum(codec.count_lines(block) for block in _blocks(data))
     pairs = sum(codec.count(block, cr + lf) for block in _blocks(data))
     pairs += sum(one.endswith(cr) and two.startswith(lf) for one, two in pairwise(_blocks(data)))
-    if not pairs:
-        return "lf"
-    return "crlf" if pairs == feeds else "mixed"
+    return "crlf" if pairs and pairs == feeds else "mixed"  # a lone CR may become half of a pair
 
 
 def _blocks(data: bytes) -> Iterator[bytes]:

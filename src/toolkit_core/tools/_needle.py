@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -38,6 +38,7 @@ class Needle:
         leads_with_line_end: Whether a match may start in the middle of a CRLF, which is none.
         rare: Index in `literal` of a byte that the file has seldom: looking for one byte is many times as fast as
             looking for several (memchr(3)).
+        check: Called before each step of a search; raises once the call was cancelled.
     """
 
     codec: Codec
@@ -46,9 +47,16 @@ class Needle:
     max_bytes: int = 0
     leads_with_line_end: bool = False
     rare: int | None = None
+    check: Callable[[], object] = field(default=int, compare=False)
 
     @staticmethod
-    def of(old_text: str, codec: Codec, line_ends: LineEnds, common: Mapping[int, int] | None = None) -> Needle:
+    def of(
+        old_text: str,
+        codec: Codec,
+        line_ends: LineEnds,
+        common: Mapping[int, int] | None = None,
+        check: Callable[[], object] = int,
+    ) -> Needle:
         """The needle for a text whose line ends are such.
 
         Args:
@@ -56,16 +64,17 @@ class Needle:
             codec: Of the file.
             line_ends: Of the file.
             common: How often a sample of the file has each byte.
+            check: As the attribute.
         """
         if "\n" not in old_text or "\r" in old_text or line_ends == "lf":
-            return _literal(codec, codec.encode(old_text), common)
+            return _literal(codec, codec.encode(old_text), common, check)
         crlf = codec.encode(old_text.replace("\n", "\r\n"))
         if line_ends == "crlf":
-            return _literal(codec, crlf, common)
+            return _literal(codec, crlf, common, check)
         line_end = b"(?:" + re.escape(codec.cr) + b")?" + re.escape(codec.lf)
         parts = (re.escape(codec.encode(part)) for part in old_text.split("\n"))
         pattern = re.compile(line_end.join(parts), re.DOTALL)
-        return Needle(codec, codec.encode(old_text), pattern, len(crlf), old_text.startswith("\n"))
+        return Needle(codec, codec.encode(old_text), pattern, len(crlf), old_text.startswith("\n"), check=check)
 
     def find(self, buffer: bytes, low: int, high: int) -> tuple[int, int] | None:
         """The first match that lies in `buffer[low:high]` and starts on a unit's boundary.
@@ -74,6 +83,7 @@ class Needle:
         """
         at = low
         while at < high:
+            self.check()
             found = self._step(buffer, at, min(high, at + EDIT_SEARCH_BYTES + self.max_bytes))
             if found is None:
                 at += EDIT_SEARCH_BYTES
@@ -123,12 +133,12 @@ class Needle:
         return buffer.find(self.literal, at - index, high)  # not so rare in this part
 
 
-def _literal(codec: Codec, literal: bytes, common: Mapping[int, int] | None) -> Needle:
+def _literal(codec: Codec, literal: bytes, common: Mapping[int, int] | None, check: Callable[[], object]) -> Needle:
     rare = None
     if common and len(literal) > 1:
         index = min(range(min(len(literal), _RARE_LOOKED_AT)), key=lambda i: common.get(literal[i], 0))
         rare = index if common.get(literal[index], 0) <= _RARE_COUNT else None
-    return Needle(codec, literal, max_bytes=len(literal), rare=rare)
+    return Needle(codec, literal, max_bytes=len(literal), rare=rare, check=check)
 
 
 def sample(data: bytes) -> Mapping[int, int]:

@@ -11,22 +11,13 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
+from toolkit_core.limits import FILE_BLOCK_BYTES
+from toolkit_core.tools._piece_chunks import Piece, PieceChunks, Span, replaced
+
 if TYPE_CHECKING:
     from toolkit_core.tools._needle import Needle
 
 _COPIED_BYTES: Final = 65_536
-
-Span = tuple[int, int]
-"""Start and end in the running text."""
-
-
-class Piece(NamedTuple):
-    """A part of a buffer; `old` where the buffer is the old file."""
-
-    buffer: bytes
-    start: int
-    end: int
-    old: bool
 
 
 class Change(NamedTuple):
@@ -38,11 +29,22 @@ class Change(NamedTuple):
 
 
 class PieceTable:
-    """The old file and the edits made to it so far."""
+    """The old file and the edits made to it so far.
 
-    def __init__(self, old: bytes) -> None:
-        self._set([Piece(old, 0, len(old), True)] if old else [])
-        self._old = old
+    What is searched is the running text in few parts: where edits left it in crumbs, those are joined. What it
+    comes from is kept apart, in pieces.
+
+    Args:
+        old: The old file.
+        joined_bytes: Neighbouring parts are joined up to this length.
+    """
+
+    def __init__(self, old: bytes, *, joined_bytes: int = FILE_BLOCK_BYTES) -> None:
+        whole = [Piece(old, 0, len(old), True)] if old else []
+        self._old, self._joined_bytes, self._length = old, joined_bytes, len(old)
+        self._origins = PieceChunks(whole)
+        self._pending: tuple[Sequence[Span], Sequence[bytes]] | None = None
+        self._set(whole)
 
     @property
     def old(self) -> bytes:
@@ -54,12 +56,12 @@ class PieceTable:
         self._starts = list(accumulate((p.end - p.start for p in pieces), initial=0))
 
     def __len__(self) -> int:
-        return self._starts[-1]
+        return self._length
 
     @property
     def parts(self) -> Sequence[bytes | memoryview]:
         """The running text in pieces."""
-        return _Parts(self._pieces)
+        return _Parts(list(self._origins))
 
     def bytes_at(self, start: int, end: int) -> bytes:
         """The bytes of a span."""
@@ -67,6 +69,7 @@ class PieceTable:
 
     def ranges(self, start: int, end: int) -> Iterator[tuple[Piece, int, int]]:
         """The pieces behind a span, each with the range of its buffer."""
+        self._catch_up()
         index = max(0, bisect_right(self._starts, start) - 1)
         while index < len(self._pieces) and self._starts[index] < end:
             piece, at = self._pieces[index], self._starts[index]
@@ -78,6 +81,7 @@ class PieceTable:
 
     def find_all(self, needle: Needle, first: Span, most: int) -> list[Span]:
         """All matches from the first one on, none overlapping another; one more than `most` at most."""
+        self._catch_up()
         if len(self._pieces) == 1 and self._pieces[0].start == 0:
             return needle.find_all(self._pieces[0].buffer, self._pieces[0].end, most)
         spans = [first]
@@ -87,6 +91,7 @@ class PieceTable:
 
     def find(self, needle: Needle, start: int) -> Span | None:
         """The first match at or behind `start`, across pieces too."""
+        self._catch_up()
         index = max(0, bisect_right(self._starts, start) - 1)
         for number in range(index, len(self._pieces)):
             found = self._find_from_piece(needle, number, start)
@@ -128,27 +133,23 @@ class PieceTable:
         return self.bytes_at(start - width, start + width) == needle.codec.cr + needle.codec.lf
 
     def replace(self, spans: Sequence[Span], news: Sequence[bytes]) -> None:
-        """Put new bytes in place of spans, which are in order and do not overlap."""
-        pieces: list[Piece] = []
-        at = 0
-        if len(self._pieces) == 1:
-            self._set(_cut(self._pieces[0], spans, news))
-            return
-        for (start, end), new in zip(spans, news, strict=True):
-            self._copy(pieces, at, start)
-            if new:
-                pieces.append(Piece(new, 0, len(new), False))
-            at = end
-        self._copy(pieces, at, len(self))
-        self._set(pieces)
+        """Put new bytes in place of spans, which are in order, not empty, and do not overlap."""
+        self._catch_up()
+        self._origins.replace(spans, news)
+        self._length += sum(map(len, news)) - sum(end - start for start, end in spans)
+        self._pending = spans, news
 
-    def _copy(self, pieces: list[Piece], start: int, end: int) -> None:
-        pieces.extend(Piece(piece.buffer, low, high, piece.old) for piece, low, high in self.ranges(start, end))
+    def _catch_up(self) -> None:
+        """What is searched follows an edit once it is searched again: after the last one that is never."""
+        if self._pending is not None:
+            spans, news = self._pending
+            self._pending = None
+            self._set(_joined(replaced(self._pieces, 0, spans, news), self._joined_bytes))
 
     def changes(self) -> Iterator[Change]:
         """What became of the old bytes, in order."""
         at, new = 0, list[bytes]()
-        for piece in self._pieces:
+        for piece in self._origins:
             if not piece.old:
                 new.append(piece.buffer[piece.start : piece.end])
                 continue
@@ -182,17 +183,24 @@ class _Parts(Sequence[bytes | memoryview]):
         return memoryview(piece.buffer)[piece.start : piece.end]
 
 
-def _cut(piece: Piece, spans: Sequence[Span], news: Sequence[bytes]) -> list[Piece]:
-    """The pieces that one piece becomes."""
-    buffer, offset, end, old = piece
-    pieces: list[Piece] = []
-    at = offset
-    for (start, stop), new in zip(spans, news, strict=True):
-        if at < offset + start:
-            pieces.append(Piece(buffer, at, offset + start, old))
-        if new:
-            pieces.append(Piece(new, 0, len(new), old=False))
-        at = offset + stop
-    if at < end:
-        pieces.append(Piece(buffer, at, end, old))
-    return pieces
+def _joined(pieces: Sequence[Piece], most_bytes: int) -> list[Piece]:
+    """Neighbours joined up to a length, so that any two that remain are longer together."""
+    result: list[Piece] = []
+    run: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        length = piece.end - piece.start
+        if run and size + length > most_bytes:
+            result.append(_one(run, size))
+            run, size = [], 0
+        run.append(piece)
+        size += length
+    if run:
+        result.append(_one(run, size))
+    return result
+
+
+def _one(run: list[Piece], size: int) -> Piece:
+    if len(run) == 1:
+        return run[0]
+    return Piece(b"".join(piece.buffer[piece.start : piece.end] for piece in run), 0, size, old=False)
