@@ -25,7 +25,9 @@ Action = Literal["allow", "ask", "deny"]
 Mode = Literal["plan", "default", "accept_edits", "bypass"]
 
 _URL_TOOLS: Final = frozenset({"web_fetch", "browse"})
-_IDEOGRAPHIC_DOTS: Final = dict.fromkeys((0x3002, 0xFF0E, 0xFF61), ".")  # UTS #46 takes them for a full stop
+_IDEOGRAPHIC_DOTS: Final[dict[int, str]] = dict.fromkeys(
+    (0x3002, 0xFF0E, 0xFF61), "."
+)  # UTS #46 takes them for a full stop
 _MODES: Final = ("plan", "default", "accept_edits", "bypass")
 _RULE: Final = re.compile(r"([A-Za-z0-9_*-]+)(?:\((.*)\))?", re.DOTALL)
 

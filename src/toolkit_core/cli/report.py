@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
             yield _plain(call)
 
     try:
-        if target.exists() and target.samefile(ledger.path):
+        if target.exists() and Path(ledger.path).exists() and target.samefile(ledger.path):
             complain("toolkit report: the page would replace the ledger; name another FILE with -o")
             return 2
         _write(target, render(counted(), source=options.ledger))

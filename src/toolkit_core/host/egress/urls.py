@@ -82,9 +82,13 @@ def default_port(scheme: str) -> int:
     return 443 if scheme == "https" else 80
 
 
+_USER_INFO: Final = re.compile(r"//[^/?#]*@")
+"""What stands before the @ may be a password, and an error's text goes to models and checkpoints."""
+
+
 def refused(message: str, hint: str = "", *, url: str = "") -> ToolError:
     """The error for an address that is not connected to."""
-    shown = f"{url[:200]!r}: " if url else ""
+    shown = f"{_USER_INFO.sub('//', url)[:200]!r}: " if url else ""
     return ToolError(f"{shown}{message}", code="refused_url", hint=hint)
 
 
