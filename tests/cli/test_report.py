@@ -74,6 +74,15 @@ def test_the_ledger_is_never_replaced_by_its_page(path: Path, capsys: pytest.Cap
     assert path.read_bytes() == before
 
 
+def test_a_ledger_that_is_not_there_is_named_though_a_page_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "page.html").write_text("kept")
+    assert main(["report", str(tmp_path / "nope.sqlite"), "-o", str(tmp_path / "page.html")]) == 1
+    assert "nope.sqlite" in capsys.readouterr().err
+    assert (tmp_path / "page.html").read_text() == "kept"
+
+
 def test_a_page_that_cannot_be_written_leaves_nothing_and_an_older_one_as_it_was(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
