@@ -104,7 +104,7 @@ class ApprovalRequestEvent(InputRequiredEvent):
     prefix: str = ""
 
     def approve(self) -> ApprovalResponseEvent:
-        """Let the call run as it is."""
+        """Let the call run as it is; it is judged again, and a deny still holds."""
         return ApprovalResponseEvent(approval_id=self.approval_id, action="approve")
 
     def edit(self, arguments: Mapping[str, Any]) -> ApprovalResponseEvent:
@@ -150,7 +150,7 @@ async def judge(
     except ToolError as e:  # the call would fail in the same way
         return Verdict(instead=ToolResult.failure(e.info, detail=e.detail))
     waiter_id = f"{site.wait_key}#approval"
-    if site.waits_already(waiter_id):  # a person was asked: the answer counts, whatever the policy says by now
+    if site.waits_already(waiter_id):  # a person was asked: a no counts, even if the policy would allow by now
         return await _ask(tool, call, "", policy, site, waiter_id, timeout_seconds)
     decision = await _decide(policy, tool, call)
     if decision.action == "allow":
@@ -230,7 +230,7 @@ async def _ask(
     except TimeoutError:
         return _refused(f"nobody answered the request to run {tool.name}")
     if answer.action == "approve":
-        return _approved(tool, call, unchanged=answer.approval_id == approval_id)
+        return await _approved(tool, call, policy, unchanged=answer.approval_id == approval_id)
     if answer.action == "edit":
         return await _edited(tool, answer.arguments or {}, policy)
     if answer.action == "respond":
@@ -238,7 +238,11 @@ async def _ask(
     return _refused(f"a person refused this call of {tool.name}", answer.text)
 
 
-def _approved(tool: Tool[Any], call: _Call, *, unchanged: bool) -> Verdict:
+async def _approved(tool: Tool[Any], call: _Call, policy: Decider, *, unchanged: bool) -> Verdict:
+    """An approval holds for what was shown, and only where the policy, as it is by now, does not deny."""
+    decision = await _decide(policy, tool, call)
+    if decision.action == "deny":
+        return _refused(f"{tool.name} is not allowed to do this, approved by a person or not", decision.reason)
     if unchanged:
         return Verdict(call.arguments, call.subject)
     hint = "Make the call again, so that it is judged as things are now."

@@ -202,6 +202,73 @@ async def test_a_rejection_holds_when_the_policy_would_allow_by_now() -> None:
     assert run.output.is_error
 
 
+class Changing:
+    """A policy that becomes another one while a request is open."""
+
+    def __init__(self, *policies: Policy) -> None:
+        self.policies = list(policies)
+        self.asked = 0
+
+    async def decide(self, tool: Any, arguments: Any) -> Decision:
+        self.asked += 1
+        return await self.policies[0].decide(tool, arguments)
+
+    def answer(self, action: str) -> Callable[[ApprovalRequestEvent], Any]:
+        def change(request: ApprovalRequestEvent) -> Any:
+            self.policies.pop(0)
+            return request.approve() if action == "approve" else request.edit({"target": "test"})
+
+        return answering(change)
+
+
+STRICTER = [Policy(deny=["deploy"]), Policy(deny=["deploy(dev)", "deploy(test)"]), Policy(mode="plan")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("action", ["approve", "edit"])
+@pytest.mark.parametrize("stricter", STRICTER, ids=["by name", "by pattern", "by mode"])
+async def test_an_approved_call_that_is_denied_by_now_does_not_run(kind: Kind, action: str, stricter: Policy) -> None:
+    it, policy = Deployments(), Changing(Policy(), stricter)
+    turns = [tool_call("deploy", target="dev"), "done"]
+    run = await run_agent(kind, it.converted(policy), turns, respond=policy.answer(action))
+    assert it.ran == []
+    assert run.text == "done"
+    assert run.output.raw_output["error"]["code"] == "denied"
+    assert (await stricter.decide(it.tool, {"target": "dev"})).reason.split("(")[0] in run.output.content
+
+
+@pytest.mark.parametrize(
+    "later", [Policy(), Policy(ask=["deploy"]), Policy(allow=["deploy"])], ids=["same", "ask", "allow"]
+)
+@pytest.mark.parametrize(("action", "ran"), [("approve", "dev"), ("edit", "test")])
+async def test_control_an_approval_stands_where_the_policy_does_not_deny(later: Policy, action: str, ran: str) -> None:
+    it, policy = Deployments(), Changing(Policy(), later)
+    turns = [tool_call("deploy", target="dev"), "done"]
+    run = await run_agent("function", it.converted(policy), turns, respond=policy.answer(action))
+    assert (it.ran, run.output.is_error) == ([ran], False)
+    assert len([event for event in run.events if isinstance(event, ApprovalRequestEvent)]) == 1
+    assert policy.asked == 2
+
+
+async def test_a_policy_that_fails_on_an_approved_call_refuses() -> None:
+    it = Deployments()
+
+    class Breaking:
+        asked = 0
+
+        async def decide(self, tool: Any, arguments: Any) -> Decision:
+            self.asked += 1
+            if self.asked > 1:
+                raise LookupError("secret")
+            return Decision("ask", "")
+
+    turns = [tool_call("deploy", target="dev"), "done"]
+    run = await run_agent("function", it.converted(Breaking()), turns, respond=answering(lambda r: r.approve()))
+    assert it.ran == []
+    assert run.output.raw_output["error"]["code"] == "denied"
+    assert "secret" not in run.output.content
+
+
 async def test_a_policy_that_fails_refuses() -> None:
     it = Deployments()
 
@@ -284,9 +351,10 @@ async def test_a_run_cancelled_while_a_request_is_open_runs_nothing() -> None:
     assert it.ran == []
 
 
-@pytest.mark.parametrize("early", [True, False], ids=["answered at once", "answered later"])
-@pytest.mark.parametrize("changed", [False, True])
-async def test_a_request_is_answered_in_another_process(changed: bool, early: bool) -> None:
+async def resumed_elsewhere(
+    second: Deployments, policy: Any, answer: Callable[[Any], Any], *, early: bool = True
+) -> Run:
+    """Suspend a run at its request, and answer in an agent that was built anew, as another process does."""
     first = Deployments()
     agent, _ = agent_of("function", first.converted(), [tool_call("deploy", target="dev")])
     handler = agent.run(user_msg="go", ctx=Context(agent))
@@ -296,18 +364,40 @@ async def test_a_request_is_answered_in_another_process(changed: bool, early: bo
             request = event
             break
     text = await serialised(handler)
-    second = Deployments()
-    if changed:
-        second.aliases["dev"] = "elsewhere"
-    agent, model = agent_of("function", second.converted(), ["done"])
+    agent, model = agent_of("function", second.converted(policy), ["done"])
     resumed = agent.run(ctx=Context.from_dict(agent, json.loads(text)))
     await resumed.ctx.store.set("memory", memory(model))
     if not early:
         await asyncio.sleep(0.3)
-    resumed.ctx.send_event(request.approve())
+    resumed.ctx.send_event(answer(request))
     run = await follow(resumed, model)
+    assert first.ran == []
+    return run
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["answered at once", "answered later"])
+@pytest.mark.parametrize("changed", [False, True])
+async def test_a_request_is_answered_in_another_process(changed: bool, early: bool) -> None:
+    second = Deployments()
+    if changed:
+        second.aliases["dev"] = "elsewhere"
+    run = await resumed_elsewhere(second, None, lambda request: request.approve(), early=early)
     assert run.output.is_error is changed
-    assert (first.ran, second.ran) == ([], [] if changed else ["dev"])
+    assert second.ran == ([] if changed else ["dev"])
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["answered at once", "answered later"])
+@pytest.mark.parametrize("action", ["approve", "edit"])
+async def test_an_answer_in_another_process_is_held_to_the_stricter_policy_there(action: str, early: bool) -> None:
+    def answer(request: ApprovalRequestEvent) -> Any:
+        return request.approve() if action == "approve" else request.edit({"target": "test"})
+
+    second = Deployments()
+    run = await resumed_elsewhere(second, Policy(deny=["deploy"]), answer, early=early)
+    assert second.ran == []
+    assert run.text == "done"
+    assert run.output.raw_output["error"]["code"] == "denied"
+    assert "the rule deploy denies it" in run.output.content
 
 
 async def test_an_approved_tool_may_ask_a_question_of_its_own() -> None:
