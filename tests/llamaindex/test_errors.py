@@ -162,6 +162,15 @@ def stop_iteration() -> str:
     raise StopIteration
 
 
+def exit_a_generator() -> str:
+    raise GeneratorExit
+
+
+async def exit_a_generator_later() -> str:
+    await asyncio.sleep(0)
+    raise GeneratorExit
+
+
 def recurse() -> str:
     return recurse()
 
@@ -186,6 +195,8 @@ BODIES = [
     return_an_envelope_without_json_form,
     return_a_cycle,
     stop_iteration,
+    exit_a_generator,
+    exit_a_generator_later,
     recurse,
     exception_that_cannot_be_shown,
 ]
