@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
+_TEXT_CONTROLS: Final = b"\t\n\f\r\x1b"
+_GIF_EXTENSIONS: Final = (b"\x01", b"\xf9", b"\xfe", b"\xff")
+_WEBP_CHUNKS: Final = (b"VP8 ", b"VP8L", b"VP8X")
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,9 @@ def image_kind(head: bytes) -> ImageKind | None:
         return _KIND_PNG
     if head.startswith(b"\xff\xd8\xff"):
         return _KIND_JPEG
-    if head.startswith((b"GIF87a", b"GIF89a")):
+    if head.startswith((b"GIF87a", b"GIF89a")) and _is_gif(head):
         return _KIND_GIF
-    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP" and head[12:16] in _WEBP_CHUNKS:
         return _KIND_WEBP
     return None
 
@@ -80,6 +83,25 @@ def _jpeg_size(data: bytes) -> tuple[int, int] | None:
 def _jpeg_is_whole(data: bytes) -> bool:
     scan = data.find(b"\xff\xda")
     return scan > 0 and data.find(b"\xff\xd9", scan) > 0
+
+
+def _is_gif(head: bytes) -> bool:
+    """Whether more than six letters claim it: a text may begin with them.
+
+    The screen descriptor of an image has bytes that are no text, at least its aspect ratio of 0 as nearly all
+    have; or the first block is one that there is, at its place (GIF89a, 18, 20, 23 to 26).
+    """
+    descriptor = head[6:13]
+    if not descriptor or any(byte < 0x20 and byte not in _TEXT_CONTROLS for byte in descriptor):
+        return True
+    if len(descriptor) < 7:
+        return False
+    at = 13 + _colour_table(head[10])
+    block = head[at : at + 11]
+    if block[:1] == b"!":
+        return block[1:2] in _GIF_EXTENSIONS
+    code_size = head[at + 10 + _colour_table(block[9]) :][:1] if len(block) == 11 else b""
+    return block[:1] == b"," and b"\x02" <= code_size <= b"\x08"
 
 
 def _gif_size(data: bytes) -> tuple[int, int] | None:

@@ -60,6 +60,12 @@ class ReadFileArguments(Arguments):
     )
 
 
+_SEEN_ALL_THE_SAME: Final = ("binary_file", "too_large", "unsupported")
+"""What the file is was said, and no other call would show more: to replace it, it need not be read again."""
+
+_REPLACEABLE: Final = "To replace the whole file nothing more need be read of it."
+
+
 @dataclass(frozen=True)
 class _Limits:
     line_chars: int
@@ -127,6 +133,10 @@ def read_file_tool(
     judges = PathJudges(files)
     limits = _Limits(max_line_chars, max_output_bytes, max_scan_bytes, max_image_bytes, max_image_pixels)
 
+    def note(context: ToolContext, file: OpenFile) -> None:
+        if record is not None and isinstance(file, DigestingFile):
+            record.note_read(context.session, file, file.finish())
+
     async def run(args: ReadFileArguments, context: ToolContext) -> ToolResult[ReadFileData]:
         if args.offset == 0:
             hint = "Lines are counted from 1; a negative offset counts from the end."
@@ -135,9 +145,13 @@ def read_file_tool(
         def consume(file: OpenFile) -> ToolResult[ReadFileData] | _Document:
             check_approved(context, file.path)
             watched = DigestingFile(file) if record is not None else file
-            found = _read(watched, args, limits)
-            if record is not None and isinstance(watched, DigestingFile):
-                record.note_read(context.session, watched, watched.finish())
+            try:
+                found = _read(watched, args, limits)
+            except ToolError as e:
+                if e.code in _SEEN_ALL_THE_SAME:
+                    note(context, watched)
+                raise
+            note(context, watched)
             return found
 
         try:
@@ -211,9 +225,8 @@ def _refuse_binary(file: OpenFile, head: bytes, encoding: Encoding) -> None:
         return
     size = max(file.stat.size_bytes, len(head))
     message = f"{one_line_name(file.path.subject)} is a binary file: {binary_type(head)}, {size:,} bytes."
-    raise ToolError(
-        message, code="binary_file", hint="Its content is not shown; examine it with a program for its type."
-    )
+    hint = f"Its content is not shown; examine it with a program for its type. {_REPLACEABLE}"
+    raise ToolError(message, code="binary_file", hint=hint)
 
 
 def _image(file: OpenFile, kind: ImageKind, limits: _Limits) -> ToolResult[ReadFileData]:
@@ -224,17 +237,17 @@ def _image(file: OpenFile, kind: ImageKind, limits: _Limits) -> ToolResult[ReadF
     pixels = kind.size_of(data)
     if pixels is None:
         message = f"{shown} starts like a {kind.name} image and cannot be decoded ({size:,} bytes)."
-        raise ToolError(message, code="binary_file", hint="The file is damaged or of another type.")
+        raise ToolError(message, code="binary_file", hint=f"The file is damaged or of another type. {_REPLACEABLE}")
     what = f"{shown}: {kind.name} image, {pixels[0]} x {pixels[1]} pixels, {size:,} bytes"
     if len(data) > limits.max_image_bytes or max(pixels) > limits.max_image_pixels:
         message = (
             f"{what}. It is not shown: at most {limits.max_image_bytes:,} bytes and "
             f"{limits.max_image_pixels:,} pixels a side are."
         )
-        raise ToolError(message, code="too_large", hint="Make a smaller copy and read that.")
+        raise ToolError(message, code="too_large", hint=f"Make a smaller copy and read that. {_REPLACEABLE}")
     if not kind.is_whole(data):
         message = f"{what}. It is damaged or cut short and cannot be decoded."
-        raise ToolError(message, code="binary_file", hint="Make or fetch the file anew.")
+        raise ToolError(message, code="binary_file", hint=f"Make or fetch the file anew. {_REPLACEABLE}")
     found = payload_of(file.path, "image", Slice(0, total_lines=0), "", size)
     return ToolResult.ok(what, found, images=(ImageBlock(kind.mime_type, data),))
 

@@ -196,3 +196,32 @@ async def test_without_times_the_bytes_decide() -> None:
 async def test_the_description_says_so(session: Session) -> None:
     for name in ("write_file", "edit_file"):
         assert "must have been read" in session.tools[name].description
+
+
+UNREADABLE = {
+    "a.bin": b"\x7fELF\0\0",
+    "damaged.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1",
+    "huge.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\1\0\0\0\1\0\0",
+    "no.pdf": b"%PDF-1.4\n\0 nothing of the kind",
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+async def test_what_cannot_be_shown_counts_as_seen_so_that_it_can_be_replaced(
+    session: Session, workspace: Path, name: str
+) -> None:
+    (workspace / name).write_bytes(UNREADABLE[name])
+    assert code(await session.write("new", name)) == "not_read"
+    refused = await session.read(name)
+    assert code(refused) in ("binary_file", "too_large", "unsupported")
+    assert name.endswith("pdf") or "To replace the whole file nothing more need be read" in refused.text
+    assert code(await session.write("new", name, session="another")) == "not_read"
+    assert code(await session.write("new", name)) == "ok"
+
+
+async def test_what_changed_after_it_could_not_be_shown_is_stale(session: Session, workspace: Path) -> None:
+    (workspace / "a.bin").write_bytes(b"\0one")
+    assert code(await session.read("a.bin")) == "binary_file"
+    (workspace / "a.bin").write_bytes(b"\0two")
+    assert code(await session.write("new", "a.bin")) == "stale_file"
+    assert (workspace / "a.bin").read_bytes() == b"\0two"
