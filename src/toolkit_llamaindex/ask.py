@@ -11,7 +11,9 @@ A `HumanResponseEvent(response="blue", question_id=event.question_id)` made by h
 
 from __future__ import annotations
 
-import itertools
+import asyncio
+import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -65,15 +67,20 @@ def _response(response: object, question_id: str) -> HumanResponseEvent:
 
 
 class EventAsk:
-    """The ask port of one call. Questions are numbered, so that a replay asks each only once."""
+    """The ask port of one call. Questions are numbered, so that a replay asks each only once.
+
+    Tasks that a tool starts may ask in another order when the call is replayed: a question of theirs is known by
+    its text too, so that no answer goes to another question.
+    """
 
     def __init__(self, site: CallSite, tool_name: str, timeout_seconds: float | None) -> None:
         self._site, self._tool_name, self._timeout_seconds = site, tool_name, timeout_seconds
-        self._numbers = itertools.count()
+        self._task = asyncio.current_task()
+        self._numbers: Counter[str] = Counter()
 
     async def __call__(self, question: Question) -> Answer | str | None:
         """The answer; None when it was dismissed, made no sense, or nobody answered in time."""
-        question_id = f"{self._site.wait_key}#{next(self._numbers)}"
+        question_id = f"{self._site.wait_key}#{self._number(question)}"
         shown = QuestionEvent(
             question_id=question_id,
             question=question.question,
@@ -95,6 +102,14 @@ class EventAsk:
         except TimeoutError:
             return None
         return answer_of(event.get("response", None), question)
+
+    def _number(self, question: Question) -> str:
+        text = ""
+        if asyncio.current_task() is not self._task:
+            known = repr((question.question, question.header, question.options, question.multi_select))
+            text = hashlib.sha256(known.encode("utf-8", "backslashreplace")).hexdigest()[:12] + "."
+        self._numbers[text] += 1
+        return f"{text}{self._numbers[text] - 1}"
 
 
 def answer_of(response: object, question: Question) -> Answer | str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -229,6 +230,60 @@ async def test_a_context_serialised_while_a_question_is_open_resumes_elsewhere(
     assert [event.question for event in run.events if isinstance(event, QuestionEvent)] == ["tea 1?"][
         : questions_asked - 1
     ]
+
+
+def in_a_group(asked: list[str], waits: Callable[[int, int], float]) -> Any:
+    """A tool whose child tasks each ask; `waits` says how long one of them takes before, execution by execution."""
+    executions = itertools.count()
+
+    @function_tool
+    async def order(context: ToolContext) -> str:
+        """Order several things."""
+        execution = next(executions)
+
+        async def one(number: int) -> str:
+            assert context.ask is not None
+            await asyncio.sleep(waits(execution, number))
+            return f"{asked[number]}={await context.ask(Question('q', f'{asked[number]}?'))}"
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(number)) for number in range(len(asked))]
+        return " ".join(task.result() for task in tasks)
+
+    return to_llamaindex(order)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("asked", [["tea"], ["tea", "cake"]])
+async def test_tasks_of_a_group_may_ask(kind: Kind, asked: list[str]) -> None:
+    answers = {"tea?": "green", "cake?": "apple"}
+    tools = in_a_group(asked, lambda execution, number: 0)
+    run = await run_agent(kind, tools, [tool_call("order"), "done"], respond=reply(answers))
+    assert run.text == "done"
+    assert run.output.content == " ".join(f"{thing}={answers[f'{thing}?']}" for thing in asked)
+    seen = [event.question for event in run.events if isinstance(event, QuestionEvent)]
+    assert seen == [f"{thing}?" for thing in asked]
+
+
+async def test_answers_do_not_cross_when_tasks_ask_in_another_order_at_the_replay() -> None:
+    def waits(execution: int, number: int) -> float:
+        return 0.2 if number == execution % 2 else 0
+
+    run = await run_agent(
+        "function",
+        in_a_group(["tea", "cake"], waits),
+        [tool_call("order"), "done"],
+        respond=reply({"tea?": "green", "cake?": "apple"}),
+    )
+    assert run.output.content == "tea=green cake=apple"
+    assert [event.question for event in run.events if isinstance(event, QuestionEvent)] == ["cake?", "tea?"]
+
+
+async def test_tasks_that_ask_the_same_are_each_answered() -> None:
+    tools = in_a_group(["tea", "tea"], lambda execution, number: 0)
+    run = await run_agent("function", tools, [tool_call("order"), "done"], respond=reply({"tea?": "green"}))
+    assert run.output.content == "tea=green tea=green"
+    assert len([event for event in run.events if isinstance(event, QuestionEvent)]) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
