@@ -213,7 +213,7 @@ class Changing:
         self.asked += 1
         return await self.policies[0].decide(tool, arguments)
 
-    def answer(self, action: str) -> Callable[[ApprovalRequestEvent], Any]:
+    def answer(self, action: str) -> Callable[[Any], Any]:
         def change(request: ApprovalRequestEvent) -> Any:
             self.policies.pop(0)
             return request.approve() if action == "approve" else request.edit({"target": "test"})
