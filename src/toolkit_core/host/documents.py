@@ -71,7 +71,8 @@ class PdfDocuments(Documents):
             # the worker stops by itself at that many bytes, so nothing is cut out of the middle here
             return await execute(spec, max_bytes=2 * self._max_text_bytes + 65_536, on_output=None, running=running)
         except (StartError, SupervisorLostError, OSError) as e:
-            raise ToolError(f"The reader of documents could not be started: {e}", code="unavailable") from e
+            message = f"The reader of documents could not be started: {e}"
+            raise ToolError(message, code="unavailable", hint="Extract its text with a program, then read that.") from e
 
     def _judge(self, done: Execution) -> None:
         if done.ending.timed_out:
@@ -90,14 +91,17 @@ class PdfDocuments(Documents):
             )
         reason = done.stderr.data.decode("utf-8", "backslashreplace").strip().splitlines()
         if status == DAMAGED and reason:
-            raise ToolError(f"The document cannot be parsed: {reason[-1]}", code="unsupported")
+            hint = "It is damaged or no PDF; make or fetch it anew, or extract its text with another program."
+            raise ToolError(f"The document cannot be parsed: {reason[-1]}", code="unsupported", hint=hint)
         how = f"signal {done.ending.signal}" if done.ending.signal else f"status {status}"
-        raise ToolError(f"The reader of documents ended with {how}.", code="unsupported")
+        hint = "Extract its text with a program, then read that."
+        raise ToolError(f"The reader of documents ended with {how}.", code="unsupported", hint=hint)
 
 
 def _no_reader(mime_type: str) -> ToolError:
     if mime_type != _PDF:
-        return ToolError(f"There is no reader for {mime_type}.", code="unsupported")
+        hint = "Turn it into text with a program, then read that."
+        return ToolError(f"There is no reader for {mime_type}.", code="unsupported", hint=hint)
     hint = "Install the extra: pip install 'toolkit-core[documents]'."
     return ToolError("Reading PDF needs pypdf, which is not installed.", code="unsupported", hint=hint)
 

@@ -18,7 +18,7 @@ from toolkit_core.host.locking import lock_against_others
 from toolkit_core.host.open_file import HostOpenFile, file_stat
 from toolkit_core.host.os_errors import let_go, system_refused
 from toolkit_core.host.resolve import AnyPath, Outside, Roots
-from toolkit_core.host.similar_names import suggestion
+from toolkit_core.host.similar_names import missing
 from toolkit_core.limits import IN_PLACE_ATTEMPTS, SWEPT_FOLDERS
 from toolkit_core.ports.files import Content, Entry, FileKind, Files, Listing, OpenFile, Resolved, Written
 from toolkit_core.text import one_line_name
@@ -104,8 +104,7 @@ class HostFiles(Files):
             return open_judged(self._roots, path)
         except ToolError as e:
             if e.code == "not_found" and not e.hint:
-                hint = suggestion(self._roots, self._roots.resolve(path).real)
-                raise ToolError(e.message, code=e.code, hint=hint) from None
+                raise missing(self._roots, path, e.message) from None
             raise
 
     def _read(self, path: str, consume: Callable[[OpenFile], T], stop: Stop) -> T:
@@ -128,7 +127,8 @@ class HostFiles(Files):
         with self._open(path) as judged:
             shown = one_line_name(judged.path.subject)
             if not judged.is_directory:
-                raise ToolError(f"{shown} is not a folder.", code="invalid_arguments")
+                hint = "Give the path of the folder that it lies in."
+                raise ToolError(f"{shown} is not a folder.", code="invalid_arguments", hint=hint)
             try:
                 descriptor = judged.reopen(os.O_RDONLY | os.O_DIRECTORY)
                 try:
@@ -253,7 +253,8 @@ def _said(doing: str, path: str, work: Callable[[], T]) -> T:
 
 def is_a_directory(shown: str) -> ToolError:
     """The path names a folder where a file is meant."""
-    return ToolError(f"{shown} is a folder, not a file.", code="is_a_directory")
+    hint = "Give the path of a file in it."
+    return ToolError(f"{shown} is a folder, not a file.", code="is_a_directory", hint=hint)
 
 
 def _refuse_folder(path: str, resolved: Resolved) -> None:

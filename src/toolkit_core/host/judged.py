@@ -113,7 +113,8 @@ def refuse_special(judged: Judged, verb: str = "read") -> ToolError:
     if stat.S_ISLNK(mode):
         return system_refused(OSError(errno.ELOOP, os.strerror(errno.ELOOP)), shown, verb)
     kind = next((name for test, name in _SPECIAL if test(mode)), "special file")
-    return ToolError(f"{shown} is a {kind}, not a file; it was not opened.", code="not_a_file")
+    hint = "Only regular files are read and written; give the path of one."
+    return ToolError(f"{shown} is a {kind}, not a file; it was not opened.", code="not_a_file", hint=hint)
 
 
 _SPECIAL = (
@@ -135,7 +136,7 @@ def _judge(roots: Roots, path: str, expected: Resolved, descriptor: int) -> Judg
         found = expected if real == expected.real else roots.resolved(real, absolute=expected.absolute)
         if found.inside != expected.inside and (roots.outside == "refuse" or expected.inside):
             message = f"{one_line_name(path)} was swapped for something outside the root {one_line_name(roots.root)}."
-            raise ToolError(message, code="access_denied")
+            raise ToolError(message, code="access_denied", hint="Use a path that stays inside the root.")
         roots.check_visible(found.real, path)
         return Judged(descriptor, found, status)
     except BaseException:

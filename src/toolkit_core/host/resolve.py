@@ -164,19 +164,20 @@ def check_path(path: str) -> None:
         raise ToolError("The path is empty.", code="invalid_arguments", hint="Use '.' for the root folder.")
     if "\0" in path:
         place = path.index("\0")
-        raise ToolError(f"The path has a NUL character at index {place}.", code="invalid_arguments")
+        hint = "No file name holds it; give the path without it."
+        raise ToolError(f"The path has a NUL character at index {place}.", code="invalid_arguments", hint=hint)
     try:
         data = path.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as e:
         message = f"The path has a lone surrogate U+{ord(path[e.start]):04X} at index {e.start}; no file name holds it."
-        raise ToolError(message, code="invalid_arguments") from None
+        raise ToolError(message, code="invalid_arguments", hint="Send the whole character.") from None
     if len(data) > PATH_MAX_BYTES:
         message = f"The path is {len(data):,} bytes long; the system takes at most {PATH_MAX_BYTES:,}."
-        raise ToolError(message, code="invalid_arguments")
+        raise ToolError(message, code="invalid_arguments", hint="Give a shorter path, with fewer or shorter folders.")
     longest = max(map(len, data.split(b"/")))
     if longest > NAME_MAX_BYTES:
         message = f"A name in the path is {longest:,} bytes long; the system takes at most {NAME_MAX_BYTES}."
-        raise ToolError(message, code="invalid_arguments")
+        raise ToolError(message, code="invalid_arguments", hint="Give a shorter name.")
 
 
 def _real_root(given: AnyPath, *, base: str) -> str:

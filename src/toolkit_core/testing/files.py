@@ -54,7 +54,8 @@ class MemoryFiles(Files):
     async def resolve(self, path: str) -> Resolved:
         """Judge a path: `..` is taken away as there are no links."""
         if not path or "\0" in path or first_surrogate(path) is not None:
-            raise ToolError("The path is empty or has a NUL or a lone surrogate.", code="invalid_arguments")
+            message = "The path is empty or has a NUL or a lone surrogate."
+            raise ToolError(message, code="invalid_arguments", hint="Give another path.")
         absolute = path if path.startswith("/") else f"{self._root}/{path}"
         parts: list[str] = []
         for part in absolute.split("/"):
@@ -73,7 +74,8 @@ class MemoryFiles(Files):
         resolved = await self.resolve(path)
         file = self._open(resolved)
         if file is None:
-            raise ToolError(f"There is nothing at {resolved.subject}.", code="not_found")
+            hint = "List the folder to see its names."
+            raise ToolError(f"There is nothing at {resolved.subject}.", code="not_found", hint=hint)
         return consume(file)
 
     async def replace(self, path: str, produce: Callable[[OpenFile | None], Content]) -> Written:
@@ -102,6 +104,7 @@ class MemoryFiles(Files):
     def _open(self, resolved: Resolved) -> MemoryOpenFile | None:
         subject = resolved.subject
         if self._is_folder(subject):
-            raise ToolError(f"{subject} is a folder, not a file.", code="is_a_directory")
+            hint = "Give the path of a file in it."
+            raise ToolError(f"{subject} is a folder, not a file.", code="is_a_directory", hint=hint)
         data = self.contents.get(subject)
         return None if data is None else MemoryOpenFile(resolved, data, self._stats[subject])

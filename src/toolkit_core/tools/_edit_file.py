@@ -21,6 +21,7 @@ from toolkit_core.tools._approved import check_approved
 from toolkit_core.tools._codec import Codec
 from toolkit_core.tools._edit_engine import Edit, apply_edits
 from toolkit_core.tools._file_arguments import PATH_ALIASES, PathJudges, need_port, rearranged_edits
+from toolkit_core.tools._hinted_files import hinted_files
 from toolkit_core.tools._memory_file import read_whole
 from toolkit_core.tools._read_record import digest_of_content
 from toolkit_core.tools._scan import encoding_of
@@ -105,6 +106,7 @@ def edit_file_tool(
     access_denied, too_large, invalid_arguments, io_error, unavailable.
     """
     need_port(files, "edit_file_tool")
+    files = hinted_files(files)
     judges = PathJudges(files)
 
     async def run(args: EditFileArguments, context: ToolContext) -> ToolResult[EditFileData]:
@@ -122,9 +124,7 @@ def edit_file_tool(
         try:
             written = await files.replace(args.path, produce)
         except ToolError as e:
-            if e.code == "not_found":
-                await files.read(args.path, lambda _file: None)  # names what may have been meant
-            raise
+            raise (await _with_what_was_meant(files, args.path, e) if e.code == "not_found" else e) from e.__cause__
         if record is not None:
             record.note_written(context.session, written, runs[-1].digest)
         return _result(written, runs[-1])
@@ -161,6 +161,16 @@ def _describe(needs_reading: bool, siblings: Siblings) -> str:
 def _missing(path: str) -> ToolError:
     hint = "Write the whole file to create it."
     return ToolError(f"There is nothing at {one_line_name(path)} to edit.", code="not_found", hint=hint)
+
+
+async def _with_what_was_meant(files: Files, path: str, missing: ToolError) -> ToolError:
+    """The error of a read, which names what may have been meant, and how to make the file."""
+    try:
+        await files.read(path, lambda _file: None)
+    except ToolError as e:
+        hint = f"{e.hint} {missing.hint}" if e.code == "not_found" else e.hint
+        return ToolError(e.message, code=e.code, hint=hint, retryable=e.retryable)
+    return missing
 
 
 def _edit(

@@ -14,6 +14,7 @@ from toolkit_core.limits import MEMORY_FILE_BYTES, MEMORY_HEAD_LINES
 from toolkit_core.output_window import bounded
 from toolkit_core.result import ToolResult
 from toolkit_core.text import decoded, one_line_name, shown_text
+from toolkit_core.tools._hinted_files import hinted_files
 from toolkit_core.tools._memory_file import read_whole
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def memory_read_tool(
     Codes: not_found, access_denied (outside the folder by any spelling or link), binary_file, too_large, io_error.
     """
     _require(files)
+    files = hinted_files(files)
 
     async def run(arguments: MemoryReadArguments, context: ToolContext) -> ToolResult[MemoryReadData]:
         text, data = await files.read(arguments.path, _consume)
@@ -97,6 +99,7 @@ def memory_write_tool(
     Codes: access_denied, is_a_directory, stale_file (changed by somebody else meanwhile), io_error.
     """
     _require(files)
+    files = hinted_files(files)
 
     async def run(arguments: MemoryWriteArguments, context: ToolContext) -> ToolResult[MemoryWriteData]:
         content = arguments.content.encode("utf-8")

@@ -29,6 +29,7 @@ from toolkit_core.text import one_line_name
 from toolkit_core.tools._approved import check_approved
 from toolkit_core.tools._file_arguments import PATH_ALIASES, PathJudges, need_port
 from toolkit_core.tools._file_types import binary_type
+from toolkit_core.tools._hinted_files import hinted, hinted_files
 from toolkit_core.tools._images import ImageKind, image_kind
 from toolkit_core.tools._memory_file import read_whole
 from toolkit_core.tools._notebook import notebook_cells
@@ -130,6 +131,7 @@ def read_file_tool(
     invalid_arguments, unsupported, timed_out, io_error, unavailable.
     """
     need_port(files, "read_file_tool")
+    files = hinted_files(files)
     judges = PathJudges(files)
     limits = _Limits(max_line_chars, max_output_bytes, max_scan_bytes, max_image_bytes, max_image_pixels)
 
@@ -159,7 +161,8 @@ def read_file_tool(
         except ToolError as e:
             raise (await _with_listing(files, args.path, e) if e.code == "is_a_directory" else e) from e.__cause__
         if isinstance(found, _Document):
-            return await _read_document(documents, found, limits.query(args))
+            with hinted():
+                return await _read_document(documents, found, limits.query(args))
         return found
 
     return port_tool(
@@ -281,5 +284,5 @@ async def _with_listing(files: Files, path: str, error: ToolError) -> ToolError:
     if listing.total > len(rows):
         rows.append(f"[{listing.total - len(rows):,} more entries]")
     detail = "\n".join(rows) if rows else "(the folder is empty)"
-    hint = "Name one of its files; these are its first entries." if rows else ""
+    hint = "Name one of its files; these are its first entries." if rows else "It is empty; name another path."
     return ToolError(error.message, code="is_a_directory", hint=hint, detail=detail)

@@ -258,6 +258,7 @@ class _Collector:
                 f"char_offset {line.start:,} is past the end of line {self.found.first_line:,}, "
                 f"which has {line.total:,} characters.",
                 code="invalid_arguments",
+                hint="Use a smaller char_offset, or read on at the next line with a char_offset of 0.",
             )
         size = _NUMBER_CHARS + (len(line.text) if line.text.isascii() else len(line.text.encode("utf-8")))
         if size > self._room and self.found.lines:

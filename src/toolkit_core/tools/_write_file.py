@@ -17,6 +17,7 @@ from toolkit_core.result import ToolResult
 from toolkit_core.text import first_surrogate, one_line_name
 from toolkit_core.tools._approved import check_approved
 from toolkit_core.tools._file_arguments import PATH_ALIASES, PathJudges, need_port
+from toolkit_core.tools._hinted_files import hinted_files
 from toolkit_core.tools._read_record import digest_of, digest_of_content
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def write_file_tool(
     unavailable.
     """
     need_port(files, "write_file_tool")
+    files = hinted_files(files)
 
     judges = PathJudges(files)
 
