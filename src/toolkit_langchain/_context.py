@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
 
 from toolkit_core.context import Progress, ToolContext
 from toolkit_langchain._notes import notes_for
-from toolkit_langchain.ask import InterruptAsk, answerable
+from toolkit_langchain.ask import SCRATCHPAD, InterruptAsk, answerable
 
 if TYPE_CHECKING:
     from toolkit_core.output_window import Window
@@ -75,6 +76,11 @@ def session_id(session: Session, config: RunnableConfig) -> str | None:
         return session(config)
     thread = config.get("configurable", {}).get("thread_id")
     return None if thread is None else str(thread)
+
+
+def in_graph(config: RunnableConfig | None) -> bool:
+    """Whether a task of a LangGraph run makes this call."""
+    return any(SCRATCHPAD in (one or {}).get("configurable", {}) for one in (config, var_child_runnable_config.get()))
 
 
 def _progress_listener(tool: str, call_id: str | None) -> Callable[[Progress], None] | None:

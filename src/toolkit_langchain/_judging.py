@@ -17,6 +17,7 @@ from toolkit_langchain.approvals import (
     approval_payload,
     argument_digest,
     judge,
+    key_of,
     parse_reply,
     refused,
 )
@@ -36,11 +37,13 @@ class Settled:
         arguments: What to run the tool with.
         subject: What the call is held to; None where the tool names nothing.
         instead: The result, where the tool must not run.
+        approved: Whether a person approved it.
     """
 
     arguments: Any
     subject: str | None = None
     instead: ToolResult[Any] | None = None
+    approved: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,14 @@ class CallUnderJudgement:
         """The thread whose call this is."""
         return str(self.config.get("configurable", {}).get("thread_id", ""))
 
+    @property
+    def key(self) -> str:
+        """Names the call within its thread, also where the provider gave it no id."""
+        return key_of(self.call_id, self.arguments)
+
     def asked_in(self, memory: RequestMemory | None) -> Requested | None:
         """This very call as it was first put before a person, None where it was not."""
-        asked = None if memory is None else memory.get(self.thread, self.call_id)
+        asked = None if memory is None else memory.get(self.thread, self.key)
         now = Requested(self.turn, argument_digest(self.arguments), "")
         return asked if asked is not None and asked.same_call(now) else None
 
@@ -110,7 +118,7 @@ async def _ask(call: CallUnderJudgement, judged: Judgement, policy: Decider) -> 
         )
     noted = call.note.partition(":")[2]
     now = Requested(call.turn, argument_digest(call.arguments), noted or judged.digest)
-    expected = call.shown.first(call.thread, call.call_id, now).digest
+    expected = call.shown.first(call.thread, call.key, now).digest
     payload = approval_payload(call.tool, judged, call_id=call.call_id, arguments=call.arguments)
     try:
         reply = parse_reply(suspending(payload["id"], payload), call.tool.name)
@@ -129,7 +137,7 @@ async def _ask(call: CallUnderJudgement, judged: Judgement, policy: Decider) -> 
 
 def _approved(call: CallUnderJudgement, judged: Judgement, expected: str) -> Settled:
     if judged.digest == expected:
-        return Settled(call.arguments, _subject(call.tool, judged))
+        return Settled(call.arguments, _subject(call.tool, judged), approved=True)
     message = f"what {call.tool.name} would act on is no longer what was approved (now {judged.subject!r})"
     return Settled(call.arguments, instead=refused(message, STALE_HINT))
 
@@ -141,7 +149,7 @@ async def _edited(tool: Tool[Any], arguments: Mapping[str, Any], policy: Decider
         return Settled(arguments, instead=judged.failure)
     if judged.action == "deny":
         return Settled(arguments, instead=_denied(tool, judged.reason))
-    return Settled(dict(arguments), _subject(tool, judged))
+    return Settled(dict(arguments), _subject(tool, judged), approved=True)
 
 
 def _denied(tool: Tool[Any], reason: str) -> ToolResult[Any]:

@@ -20,12 +20,14 @@ class CallNotes:
     Attributes:
         call_id: Which call; notes about another are nobody's.
         approved_subject: What a policy or a person approved the call to act on.
+        approved: Whether a person approved it, here or in LangChain's own middleware.
         ledger: Where to record it, where the tool was given no ledger.
         catalog: Where it looks up deferred tools.
     """
 
     call_id: str | None
     approved_subject: str | None = None
+    approved: bool = False
     ledger: Ledger | None = None
     catalog: Catalog | None = None
 

@@ -19,8 +19,9 @@ from toolkit_core.errors import Suspended
 from toolkit_core.limits import SHOWN_ARGUMENT_DEPTH, SHOWN_INTEGER_BITS
 from toolkit_core.output_window import DEFAULT_WINDOW, Window
 from toolkit_core.tool import Tool
-from toolkit_langchain._context import Session, Surroundings, tool_context
+from toolkit_langchain._context import Session, Surroundings, in_graph, tool_context
 from toolkit_langchain._message import artifact, control_flow, message_content, note_shown, presentable
+from toolkit_langchain._notes import notes_for
 
 if TYPE_CHECKING:
     from toolkit_core.ports.ledger import Ledger
@@ -76,12 +77,12 @@ class ToolkitTool(BaseTool):
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Call the tool: with arguments, or with a `ToolCall` for a `ToolMessage`."""
-        return super().invoke(_readable(input, self.name), config, **kwargs)
+        return super().invoke(_readable(_identified(input, config), self.name), config, **kwargs)
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """As `invoke`."""
-        return await super().ainvoke(_readable(input, self.name), config, **kwargs)
+        return await super().ainvoke(_readable(_identified(input, config), self.name), config, **kwargs)
 
     @override
     def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -110,6 +111,11 @@ class ToolkitTool(BaseTool):
         call = _under_way.get()
         _under_way.set(None)  # a tool that this one calls directly must not take it for its own
         return call if call is not None and call.tool is self else _Call(self, tool_args, None)
+
+    @property
+    def gate(self) -> ApprovalGate | None:
+        """What holds its calls to a policy; None before `interrupt_on`."""
+        return self._gate
 
     def bind_gate(self, gate: ApprovalGate) -> None:
         """Hold every later call to what a person approved and the policy allows."""
@@ -140,7 +146,8 @@ class ToolkitTool(BaseTool):
         if self._gate is None or call.id is None:
             return None, None
         thread = str(config.get("configurable", {}).get("thread_id", ""))
-        return await self._gate.check(self.core, call.arguments, thread=thread, call_id=call.id)
+        approved = notes_for(call.id).approved
+        return await self._gate.check(self.core, call.arguments, thread=thread, call_id=call.id, approved=approved)
 
     def _output(self, result: ToolResult[Any], around: Surroundings, call_id: str | None) -> tuple[Any, dict[str, Any]]:
         content, envelope = message_content(result, around.window, recall=around.recall), artifact(result)
@@ -234,6 +241,15 @@ def _readable(given: object, name: str) -> Any:
     if "args" not in mapping or "id" not in mapping:
         return {"type": "tool_call", "name": name, "args": dict(mapping), "id": None}
     return mapping if isinstance(mapping["args"], Mapping) else {**mapping, "args": _Raw(mapping["args"])}
+
+
+def _identified(given: object, config: RunnableConfig | None) -> Any:
+    """A tool call without an id gets an empty one inside a graph: ToolNode takes nothing but a message for it."""
+    if not isinstance(given, Mapping):
+        return given
+    call = cast("Mapping[str, Any]", given)
+    nameless = call.get("type") == "tool_call" and "args" in call and call.get("id", "") is None
+    return {**call, "id": ""} if nameless and in_graph(config) else call
 
 
 class _Raw:

@@ -27,6 +27,7 @@ from toolkit_core.limits import OPEN_ASKS_KEPT
 from toolkit_core.result import ToolResult
 from toolkit_core.schema import plain_json
 from toolkit_langchain._blocking import blocking
+from toolkit_langchain._resumed import Resumed
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import InterruptOnConfig
@@ -204,6 +205,10 @@ def refused(message: str, hint: str = "") -> ToolResult[Any]:
     return ToolResult.failure(ErrorInfo("denied", message, hint))
 
 
+UNASKED_HINT = (
+    "Make the call again, so that a person is asked. (An approval given in another process is kept only with "
+    "ToolkitMiddleware(policy=...), and an agent over these tools needs HumanInTheLoopMiddleware.)"
+)
 STALE_HINT = "Make the call again, so that it is judged as things are now."
 
 
@@ -249,6 +254,16 @@ class RequestMemory:
         with self._lock:
             return self._requests.get((thread, call_id))
 
+    def forget(self, thread: str, call_id: str) -> None:
+        """Drop what an earlier turn put before a person under this id."""
+        with self._lock:
+            self._requests.pop((thread, call_id), None)
+
+
+def key_of(call_id: str | None, arguments: object) -> str:
+    """Names a call within its thread: its id, and its arguments where the provider gave it none."""
+    return call_id or f"arguments:{argument_digest(arguments)}"
+
 
 def thread_now() -> str:
     """The thread of the graph that runs here."""
@@ -266,25 +281,43 @@ class ApprovalGate:
 
     policy: Decider | None
     memory: RequestMemory = field(default_factory=RequestMemory, compare=False, repr=False)
+    resumed: Resumed = field(default_factory=Resumed, compare=False, repr=False)
 
     async def check(
-        self, tool: Tool[Any], arguments: object, *, thread: str, call_id: str
+        self, tool: Tool[Any], arguments: object, *, thread: str, call_id: str, approved: bool = False
     ) -> tuple[ToolResult[Any] | None, str | None]:
         """A refusal or None, and the subject that the call is held to.
 
-        A call that differs from what was put before a person was edited by one: only a deny stops it.
+        A call that differs from what was put before a person was edited by one: only a deny stops it. One that
+        the policy asks about and that these tools did not see put before a person is refused, unless `approved`
+        says that `ToolkitMiddleware` asked.
         """
-        asked = self.memory.get(thread, call_id)
-        if self.policy is None and asked is None:
-            return None, None
+        asked = self.memory.get(thread, key_of(call_id, arguments))
         judged = await judge(tool, arguments, self.policy)
         if judged.failure is not None:
             return judged.failure, None
         if judged.action == "deny":
             return refused(f"{tool.name} is not allowed to do this", judged.reason), None
+        if judged.action == "ask" and asked is None and not approved:
+            return refused(f"{tool.name} needs an approval that is not known here", UNASKED_HINT), None
         if asked is not None and asked.arguments == argument_digest(arguments) and asked.digest != judged.digest:
             return refused(f"{judged.subject!r} is not what was approved", STALE_HINT), None
         return None, judged.subject
+
+    def remember(self, thread: str, key: str, request: Requested) -> None:
+        """Note what is put before a person now.
+
+        When a run resumes, the person was shown the call earlier: what is not known of that here (another process
+        asked) cannot be made up for by judging it as things are by now.
+        """
+        resumed = self.resumed.by_this_answer(thread, request.turn)
+        before = self.memory.get(thread, key)
+        if before is not None and before.same_call(request):
+            return
+        if resumed:
+            self.memory.forget(thread, key)
+        else:
+            self.memory.first(thread, key, request)
 
 
 def interrupt_on(tools: Iterable[BaseTool], policy: Decider | None = None) -> dict[str, bool | InterruptOnConfig]:
@@ -301,17 +334,24 @@ def interrupt_on(tools: Iterable[BaseTool], policy: Decider | None = None) -> di
 
     Raises:
         TypeError: A tool is not from `to_langchain`.
+        ValueError: A tool is held to another policy already.
     """
     from toolkit_langchain._tool import ToolkitTool
 
-    settings: dict[str, bool | InterruptOnConfig] = {}
-    gate = ApprovalGate(policy)
+    listed: list[ToolkitTool] = []
     for tool in tools:
         if not isinstance(tool, ToolkitTool):
             raise TypeError(f"interrupt_on takes tools from to_langchain(...), not {type(tool).__name__}")
+        if tool.gate is not None and tool.gate.policy != policy:
+            raise ValueError(f"{tool.name} is held to another policy already: convert the tools anew for this one")
+        listed.append(tool)
+    settings: dict[str, bool | InterruptOnConfig] = {}
+    new = ApprovalGate(policy)
+    for tool in listed:
         core = cast("Tool[Any]", tool.core)
         if policy is None and not asks_by_effects(core):
             continue
+        gate = tool.gate or new
         tool.bind_gate(gate)
         settings[tool.name] = _settings(core, gate)
     return settings
@@ -322,12 +362,12 @@ def _settings(tool: Tool[Any], gate: ApprovalGate) -> InterruptOnConfig:
         judged = blocking(judge(tool, call["args"], gate.policy))
         if judged.failure is None and judged.action == "ask":
             request = Requested(turn_of(state), argument_digest(call["args"]), judged.digest)
-            gate.memory.first(thread_now(), call["id"] or "", request)
+            gate.remember(thread_now(), key_of(call["id"], call["args"]), request)
         return judged
 
     def when(request: Any) -> bool:
         call = request.tool_call
-        asked = gate.memory.get(thread_now(), call["id"] or "")
+        asked = gate.memory.get(thread_now(), key_of(call["id"], call["args"]))
         now = Requested(turn_of(request.state), argument_digest(call["args"]), "")
         if asked is not None and asked.same_call(now):
             return True  # LangChain needs the same answer again when the run resumes

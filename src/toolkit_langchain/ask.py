@@ -20,9 +20,9 @@ from toolkit_core.ports.ask import Answer, Question
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-__all__ = ["InterruptAsk", "answerable", "ask_once", "parse_answer", "question_payload"]
+__all__ = ["SCRATCHPAD", "InterruptAsk", "answerable", "ask_once", "parse_answer", "question_payload"]
 
-_SCRATCHPAD = "__pregel_scratchpad"
+SCRATCHPAD = "__pregel_scratchpad"
 _CHECKPOINTER = "__pregel_checkpointer"
 """Keys of a LangGraph task's config; without the first no graph runs, with an empty second nobody can resume."""
 
@@ -30,7 +30,7 @@ _CHECKPOINTER = "__pregel_checkpointer"
 def answerable(config: RunnableConfig) -> bool:
     """Whether a question asked here can ever be answered: in a graph that has a checkpointer."""
     configurable = config.get("configurable", {})
-    return _SCRATCHPAD in configurable and configurable.get(_CHECKPOINTER, True) is not None
+    return SCRATCHPAD in configurable and configurable.get(_CHECKPOINTER, True) is not None
 
 
 def question_payload(question: Question, *, tool: str, call_id: str) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _current_task() -> _Task:
     from langgraph.errors import GraphInterrupt
 
     configurable = get_config().get("configurable", {})
-    attempt = configurable[_SCRATCHPAD]
+    attempt = configurable[SCRATCHPAD]
     task_id = f"{configurable.get('thread_id')}|{configurable.get('checkpoint_ns')}"
     task = _tasks.setdefault(task_id, _Task())
     _tasks.move_to_end(task_id)

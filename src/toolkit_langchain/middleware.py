@@ -226,7 +226,7 @@ class ToolkitMiddleware(AgentMiddleware[Any, Any, Any]):
         return await self._handed_on(plan.request, answer, started)
 
     async def _plan(self, request: ToolCallRequest) -> _Plan:
-        notes = CallNotes(request.tool_call["id"], ledger=self._ledger, catalog=self._catalog(request))
+        notes = CallNotes(request.tool_call["id"] or "", ledger=self._ledger, catalog=self._catalog(request))
         core = self._covered(request)
         if core is None:
             return _Plan(request, notes)
@@ -240,7 +240,7 @@ class ToolkitMiddleware(AgentMiddleware[Any, Any, Any]):
             return _Plan(request, notes, await self._instead(request, settled.instead))
         if settled.arguments is not request.tool_call["args"]:
             request = request.override(tool_call={**request.tool_call, "args": settled.arguments})
-        return _Plan(request, replace(notes, approved_subject=settled.subject))
+        return _Plan(request, replace(notes, approved_subject=settled.subject, approved=settled.approved))
 
     def _call(self, core: Tool[Any], request: ToolCallRequest, state: Mapping[str, Any]) -> CallUnderJudgement:
         call_id = request.tool_call["id"] or ""
@@ -354,7 +354,7 @@ def _unreadable(state: Mapping[str, Any]) -> dict[str, Any]:
     newest = answered[-MAX_UNREADABLE_TURNS - 1 :]
     if len(newest) > MAX_UNREADABLE_TURNS and all(m.invalid_tool_calls and not m.tool_calls for m in newest):
         return {}
-    messages = [_unreadable_message(call) for call in last.invalid_tool_calls if call.get("id")]
+    messages = [_unreadable_message(call) for call in last.invalid_tool_calls]
     return {"messages": messages, "jump_to": "model"} if messages else {}
 
 
@@ -365,5 +365,5 @@ def _unreadable_message(call: Mapping[str, Any]) -> ToolMessage:
         ErrorInfo("invalid_arguments", f"the arguments for {name} are no complete JSON", hint)
     )
     return ToolMessage(
-        result.text, artifact=result.to_dict(), status="error", name=name, tool_call_id=str(call.get("id"))
+        result.text, artifact=result.to_dict(), status="error", name=name, tool_call_id=str(call.get("id") or "")
     )
