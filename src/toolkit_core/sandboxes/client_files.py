@@ -304,16 +304,18 @@ def _check_path(path: str) -> None:
     if not path:
         raise ToolError("The path is empty.", code="invalid_arguments", hint="Use '.' for the root folder.")
     if "\0" in path:
-        raise ToolError(f"The path has a NUL character at index {path.index(chr(0))}.", code="invalid_arguments")
+        hint = "No file name holds it; give the path without it."
+        message = f"The path has a NUL character at index {path.index(chr(0))}."
+        raise ToolError(message, code="invalid_arguments", hint=hint)
     try:
         data = path.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as e:
         message = f"The path has a lone surrogate U+{ord(path[e.start]):04X} at index {e.start}; no file name holds it."
-        raise ToolError(message, code="invalid_arguments") from None
+        raise ToolError(message, code="invalid_arguments", hint="Send the whole character.") from None
     if len(data) > PATH_MAX_BYTES:
         message = f"The path is {len(data):,} bytes long; the system takes at most {PATH_MAX_BYTES:,}."
-        raise ToolError(message, code="invalid_arguments")
+        raise ToolError(message, code="invalid_arguments", hint="Give a shorter path, with fewer or shorter folders.")
     longest = max(map(len, data.split(b"/")))
     if longest > NAME_MAX_BYTES:
         message = f"A name in the path is {longest:,} bytes long; the system takes at most {NAME_MAX_BYTES}."
-        raise ToolError(message, code="invalid_arguments")
+        raise ToolError(message, code="invalid_arguments", hint="Give a shorter name.")
