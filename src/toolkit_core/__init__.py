@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from toolkit_core.result import ImageBlock, TextBlock, ToolResult
     from toolkit_core.sandboxes.client_commands import ClientCommands
     from toolkit_core.sandboxes.client_files import ClientFiles
+    from toolkit_core.sandboxes.client_processes import ClientProcesses
     from toolkit_core.sandboxes.client_search import ClientSearch
     from toolkit_core.sandboxes.e2b import E2BSandbox
     from toolkit_core.sandboxes.in_memory import InMemorySandbox
@@ -135,6 +136,7 @@ _NAMES: Final = {
     "result": "ImageBlock TextBlock ToolResult",
     "sandboxes.client_commands": "ClientCommands",
     "sandboxes.client_files": "ClientFiles",
+    "sandboxes.client_processes": "ClientProcesses",
     "sandboxes.client_search": "ClientSearch",
     "sandboxes.e2b": "E2BSandbox",
     "sandboxes.in_memory": "InMemorySandbox",
@@ -173,6 +175,7 @@ __all__ = [
     "Claims",
     "ClientCommands",
     "ClientFiles",
+    "ClientProcesses",
     "ClientSearch",
     "CommandResult",
     "Commands",

@@ -70,7 +70,8 @@ def default_tools(
         outside: "policy" lets paths outside the roots through, for a program that judges them.
 
     Raises:
-        ValueError: An empty or missing root, an unknown name, or processes in a read-only set.
+        ValueError: An empty or missing root, an unknown name, or processes in a read-only set or in a sandbox that
+            can keep none.
 
     Example:
         >>> tools = default_tools(".", without=["shell"])

@@ -659,6 +659,12 @@ CLIENT_LISTING_MAX_BYTES: Final = 67_108_864
 CLIENT_SCRIPT_BYTES: Final = 60_000
 """Names that go into a command itself; Linux takes 131,072 bytes in one argument (execve(2), MAX_ARG_STRLEN)."""
 
+CLIENT_PROCESS_READ_BYTES: Final = 262_144
+"""One look at a process's log there: in hexadecimal (three times that) it fits the 1 MiB that clients keep."""
+
+CLIENT_PROCESS_WRITE_BYTES: Final = 12_000
+"""One piece of text for a process there, four characters a byte in the command, as CLIENT_SCRIPT_BYTES allows."""
+
 PLANE_DEFAULT_ROOT: Final = "/workspace"
 """Where workspaces are laid out and in-memory files lie, unless said otherwise."""
 

@@ -18,6 +18,7 @@ from toolkit_core.limits import Limits
 from toolkit_core.ports.sandbox import SandboxClient, SupportsProcesses, SupportsSearch, SupportsWrap
 from toolkit_core.sandboxes.client_commands import ClientCommands
 from toolkit_core.sandboxes.client_files import ClientFiles, plane_folder
+from toolkit_core.sandboxes.client_processes import ClientProcesses
 from toolkit_core.tools import (
     ReadRecord,
     edit_file_tool,
@@ -209,7 +210,13 @@ def shell_parts(place: Place, *, env: EnvironmentChoice = "allowlist") -> Parts:
 
 
 def process_parts(place: Place, *, env: EnvironmentChoice = "allowlist") -> Parts:
-    """process_start, process_read, process_write, process_stop; none where a separate sandbox has no processes."""
+    """process_start, process_read, process_write, process_stop.
+
+    In a separate sandbox by its own processes, else by its shell.
+
+    Raises:
+        ValueError: It has neither.
+    """
     client = place.separate
     closers: tuple[Closer, ...] = ()
     if client is None:
@@ -217,8 +224,12 @@ def process_parts(place: Place, *, env: EnvironmentChoice = "allowlist") -> Part
         closers = (processes.aclose,)
     elif isinstance(client, SupportsProcesses):
         processes = client.processes(place.cwd)
+    elif getattr(client, "posix_shell", True):
+        processes = ClientProcesses(client, cwd=place.cwd)
+        closers = (processes.aclose,)
     else:
-        return Parts()
+        name = type(client).__name__
+        raise ValueError(f"processes: {name} keeps none, and has no POSIX shell to keep them by; leave them out")
     factories = (process_start_tool, process_read_tool, process_write_tool, process_stop_tool)
     return Parts(tuple(factory(processes) for factory in factories), closers)
 

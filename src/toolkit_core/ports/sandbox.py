@@ -20,7 +20,8 @@ class SandboxClient(Protocol):
     """A place where commands run and files lie.
 
     With a shared filesystem the host's file tools stay on the host; with a separate one every file tool
-    goes through the client. Each method raises `ToolError`; `unavailable` when the plane is gone.
+    goes through the client. Each method raises `ToolError`; `unavailable` when the plane is gone. A client whose
+    commands no POSIX shell runs says so by an attribute `posix_shell` that is False.
     """
 
     @property

@@ -60,7 +60,7 @@ class ClientCommands:
         try:
             result = await self._client.run(command, cwd=folder, timeout_seconds=seconds, on_output=on_output)
         except ToolError as e:
-            raise _about_cwd(e, f"cwd {one_line_name(cwd)}" if cwd else f"The root folder {folder}") from e
+            raise about_cwd(e, f"cwd {one_line_name(cwd)}" if cwd else f"The root folder {folder}") from e
         result = self._checked(result)
         notes = "\n".join(part for part in (note, result.note) if part)
         return replace(result, note=notes)
@@ -91,7 +91,7 @@ class ClientCommands:
         )
 
 
-def _about_cwd(error: ToolError, shown: str) -> ToolError:
+def about_cwd(error: ToolError, shown: str) -> ToolError:
     """A client's refusal of the folder, in the words that the model knows it by."""
     if error.code == "not_found":
         return ToolError(f"{shown} does not exist (any more).", code="not_found", hint="Make it, or run elsewhere.")

@@ -107,6 +107,11 @@ class InMemorySandbox:
         return self._root
 
     @property
+    def posix_shell(self) -> bool:
+        """No: what cannot be done without a shell there is not offered."""
+        return False
+
+    @property
     def files(self) -> dict[str, bytes]:
         """The files as they are, absolute path -> content."""
         return self._state.files

@@ -258,7 +258,7 @@ async def test_a_glob_by_time_puts_the_newest_first(workspace: Path) -> None:
 
 
 async def test_search_is_withheld_unless_the_client_can(workspace: Path) -> None:
-    plain = default_tools(workspace, sandbox=FolderPlane(workspace), processes=True)
+    plain = default_tools(workspace, sandbox=FolderPlane(workspace))
     assert list(plain.names) == ["read_file", "write_file", "edit_file", "shell", "web_fetch"]
     assert "grep" not in plain["shell"].description
     assert "glob" in default_tools("/workspace", sandbox=InMemorySandbox()).names
