@@ -137,16 +137,21 @@ printf '%s %s\\n' "$m" "$s"
 
 _STOP: Final = (
     _SWEEP
-    + """\
+    + f"""\
 i=0
-over() { [ -e "$d/end" ] || ! same "$K" "$KB"; }
-all() { same "$P" "$PB" && kill -"$1" -- "-$P" 2>/dev/null; for q in $(left); do kill -"$1" "$q" 2>/dev/null; done; }
+over() {{ [ -e "$d/end" ] || ! same "$K" "$KB"; }}
+all() {{ same "$P" "$PB" && kill -"$1" -- "-$P" 2>/dev/null; for q in $(left); do kill -"$1" "$q" 2>/dev/null; done; }}
 over || all TERM
 while ! over && [ "$i" -lt "$w" ]; do nap; done
 over || all 9
 while ! over && [ "$i" -lt $((w + 100)) ]; do nap; done
 [ -e "$d/end" ] || all 9
 sweep
+if [ ! -e "$d/end" ]; then
+  for f in $(grep -lsF -- "{MARK_NAME}=$m.keep" /proc/[0-9]*/environ 2>/dev/null); do
+    f=${{f%/environ}}; kill -9 "${{f#/proc/}}" 2>/dev/null
+  done
+fi
 over && printf '%s over\\n' "$m"
 """
 )

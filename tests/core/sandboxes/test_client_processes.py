@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import secrets
 import signal
 import time
@@ -61,6 +62,18 @@ def _sleep() -> str:
 def _sleepers(sleep: str) -> int:
     """How many run; what holds it in its own command line is no sleep."""
     return sum(_words(pid)[:1] == ["sleep"] for pid in processes_with(sleep))
+
+
+def _keepers(sleep: str) -> int:
+    """Of a command: they hold it in their own command line."""
+    return sum(any(sleep.encode() in word for word in _line(pid)) for pid in os.listdir("/proc") if pid.isdigit())
+
+
+def _line(pid: str) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def _words(pid: int) -> list[str]:
@@ -252,6 +265,7 @@ async def test_a_keeper_that_was_killed_is_never_told_as_success(plain: ClientPr
     assert (state.running, state.exit_code, state.signal) == (False, None, None)
     assert "not known" in state.note
     assert await gone(sleep, within_seconds=2)
+    assert _keepers(sleep) == 0
 
 
 async def test_what_cannot_be_is_refused(plain: ClientProcesses, tmp_path: Path) -> None:
