@@ -74,9 +74,10 @@ class ScriptedCommands:
             raise outcome
         result = CommandResult(0, None, outcome.encode(), b"") if isinstance(outcome, str) else outcome
         if on_output is not None:
-            for stream, data in (("stdout", result.stdout), ("stderr", result.stderr)):
-                if data:
-                    on_output(stream, data)
+            if result.stdout:
+                on_output("stdout", result.stdout)
+            if result.stderr:
+                on_output("stderr", result.stderr)
         return result
 
 
