@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX shells")
 
 @pytest.fixture(autouse=True)
 def no_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
+    supervisor.shared.end()  # that of earlier tests
     monkeypatch.setattr(supervisor, "supported", lambda: False)
 
 

@@ -10,6 +10,7 @@ import pytest
 from toolkit_core.errors import ToolError
 from toolkit_core.host import execution
 from toolkit_core.host.commands import HostCommands
+from toolkit_core.host.shells import find_shell
 from toolkit_core.host.supervised import Spec, SupervisorLostError
 
 
@@ -19,6 +20,7 @@ async def test_without_a_shell_the_next_step_is_named(tmp_path: Path, monkeypatc
 
     commands = HostCommands(tmp_path)
     monkeypatch.setattr(shutil, "which", nothing)
+    find_shell.cache_clear()
     with pytest.raises(ToolError, match="no shell") as caught:
         await commands.run("true")
     assert caught.value.code == "unavailable"
