@@ -49,7 +49,7 @@ def check(sent: Any) -> None:
     """Refused in words, or judged."""
     try:
         manifest = WorkspaceManifest.model_validate(sent)
-        judged = judge(manifest, "/work", has_host_files=True, allow_file_urls=False)
+        judged = judge(manifest, "/plane", has_host_files=True, allow_file_urls=False)
     except ValidationError:
         return
     except ToolError as e:
@@ -57,7 +57,7 @@ def check(sent: Any) -> None:
         return
     for _, place, entry in judged.entries:
         assert posixpath.normpath(place) == place
-        assert place.startswith("/work/")
+        assert place.startswith("/plane/")
         if isinstance(entry, GitRepo):
             assert not entry.url.startswith(("-", "ext:", "file:"))
             assert not (entry.ref or "").startswith("-")

@@ -145,10 +145,10 @@ async def test_files_and_folders_are_laid_out_and_a_second_time_changes_nothing(
         "bytes": {"type": "file", "content": "AP8=", "encoding": "base64"},
         "empty": {"type": "dir"},
     }
-    first = await apply_manifest(memory, {"entries": entries}, target_root="/work///space/")
-    assert memory.files == {"/work/space/a/b/c.txt": b"text", "/work/space/bytes": b"\0\xff"}
+    first = await apply_manifest(memory, {"entries": entries}, target_root="/plane///space/")
+    assert memory.files == {"/plane/space/a/b/c.txt": b"text", "/plane/space/bytes": b"\0\xff"}
     assert [entry.status for entry in first.entries] == ["applied"] * 3
-    second = await apply_manifest(memory, {"entries": entries}, target_root="/work/space")
+    second = await apply_manifest(memory, {"entries": entries}, target_root="/plane/space")
     assert [entry.status for entry in second.entries] == ["unchanged"] * 3
     assert second.complete
 
