@@ -79,8 +79,6 @@ async def test_the_default_tools_work_there(tmp_path: Path) -> None:
 
 
 async def test_every_call_fits_the_installed_sdk() -> None:
-    if not find_spec("k8s_agent_sandbox"):
-        pytest.skip("k8s-agent-sandbox (which brings the Kubernetes client) is no dependency of the tests")
     require(find_spec("k8s_agent_sandbox"), "k8s-agent-sandbox is not installed")
     load: Any = import_module
     executor = load("k8s_agent_sandbox.commands.async_command_executor").AsyncCommandExecutor
