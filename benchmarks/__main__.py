@@ -1,6 +1,7 @@
 """`python -m benchmarks [--quick] [ROW ...]`: ours, other libraries' tools and the bare machine, in one table.
 
-ROW is a part of a row's name. Ratios are of the fastest runs; every way runs in turns with the others. A peer is
+ROW is a part of a row's name. Ratios are the
+medians of pairs of runs; every way runs in turns with the others. A peer is
 installed once into an environment of its own below .bench/, which is also where the corpus lies.
 """
 

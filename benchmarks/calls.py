@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from langchain_core.tools import BaseTool as LangChainTool
 from langchain_core.tools import StructuredTool
@@ -41,22 +41,37 @@ async def plain_double(number: int) -> str:
 double = function_tool(plain_double)
 
 
-class BareLangChain(LangChainTool):
-    """The framework's own subclass doing the same."""
+class PlainLangChain(LangChainTool):
+    """The framework's own subclass around the function alone: no envelope, no artifact."""
 
     name: str = "double"
     description: str = "Twice a number."
     args_schema: Any = Doubled
 
-    def _run(self, number: int) -> str:
-        return str(2 * number)
+    def _run(self, number: int) -> Any:
+        raise NotImplementedError
 
-    async def _arun(self, number: int) -> str:
+    async def _arun(self, number: int) -> Any:
         return await plain_double(number)
 
 
-class BareLlamaIndex(AsyncBaseTool):
-    """The framework's own subclass doing the same."""
+class BareLangChain(PlainLangChain):
+    """The framework's own subclass doing the same: the core's call, its text and its envelope."""
+
+    args_schema: Any = double.parameters
+    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
+
+    async def _arun(self, number: int) -> Any:
+        result = await double.call({"number": number})
+        return result.text, result.to_dict()
+
+
+for _plain in (PlainLangChain, BareLangChain):  # as where annotations are no strings, which LangChain compiles anew
+    _plain._arun.__annotations__ = get_type_hints(_plain._arun)
+
+
+class PlainLlamaIndex(AsyncBaseTool):
+    """The framework's own subclass around the function alone."""
 
     @property
     def metadata(self) -> ToolMetadata:
@@ -70,6 +85,16 @@ class BareLlamaIndex(AsyncBaseTool):
         return ToolOutput(content=text, tool_name="double", raw_input={"number": number}, raw_output=text)
 
 
+class BareLlamaIndex(PlainLlamaIndex):
+    """The framework's own subclass doing the same: the core's call, its text and its envelope."""
+
+    async def acall(self, number: int) -> ToolOutput:  # type: ignore[override]
+        result = await double.call({"number": number})
+        return ToolOutput(
+            content=result.text, tool_name="double", raw_input={"number": number}, raw_output=result.to_dict()
+        )
+
+
 def rows(peers: Peers, folder: Path, *, quick: bool) -> Iterator[Row]:
     """All rows."""
     yield Row("import toolkit_core, against pydantic and one model", 1.3, fresh("import toolkit_core"), fresh(PYDANTIC))
@@ -78,14 +103,21 @@ def rows(peers: Peers, folder: Path, *, quick: bool) -> Iterator[Row]:
     (chain,), (index,) = to_langchain([double]), to_llamaindex([double])
     structured = StructuredTool.from_function(coroutine=plain_double, name="double", description="Twice a number.")
     function = FunctionTool.from_defaults(async_fn=plain_double)
-    bare_chain, bare_index = BareLangChain(), BareLlamaIndex()
+    bare_chain, bare_index = (
+        BareLangChain(metadata={"effects": None, "risk": None, "deferred": False}),
+        BareLlamaIndex(),
+    )
+    plain_chain, plain_index = PlainLangChain(), PlainLlamaIndex()
     given = {"number": 21}
     yield Row(
         "call through LangChain, against the bare subclass",
         1.1,
         repeated(lambda: chain.ainvoke(given)),
         repeated(lambda: bare_chain.ainvoke(given)),
-        {"StructuredTool": in_thread(lambda: structured.ainvoke(given))},
+        {
+            "StructuredTool": in_thread(lambda: structured.ainvoke(given)),
+            "subclass around the function alone": in_thread(lambda: plain_chain.ainvoke(given)),
+        },
         rounds=15,
     )
     yield Row(
@@ -93,7 +125,10 @@ def rows(peers: Peers, folder: Path, *, quick: bool) -> Iterator[Row]:
         1.1,
         repeated(lambda: index.acall(**given)),
         repeated(lambda: bare_index.acall(**given)),
-        {"FunctionTool": in_thread(lambda: function.acall(**given))},
+        {
+            "FunctionTool": in_thread(lambda: function.acall(**given)),
+            "subclass around the function alone": in_thread(lambda: plain_index.acall(**given)),
+        },
         rounds=15,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
@@ -88,8 +89,20 @@ def writing(folder: Path) -> Iterator[Row]:
         text = "x" * (size - 1) + "\n"
         data = text.encode()
         raw, careful = raw_write(folder / "raw.txt", data), careful_write(folder, data)
-        yield Row(f"write {size:,} bytes, no fsync", target, write(fast, text), raw, pause_seconds=PAUSE_SECONDS)
-        yield Row(f"write {size:,} bytes, fsync", 1.15, write(synced, text), careful, pause_seconds=PAUSE_SECONDS)
+        for how, bare, tool, most in (("no fsync", raw, fast, target), ("fsync", careful, synced, 1.15)):
+            yield Row(
+                f"write {size:,} bytes, {how}",
+                most,
+                write(tool, text),
+                bare,
+                pause_seconds=PAUSE_SECONDS,
+                floor=in_worker_thread(bare),
+            )
+
+
+def in_worker_thread(bare: Work) -> Work:
+    """The same where it does not stop the event loop."""
+    return lambda: asyncio.to_thread(bare)
 
 
 def raw_write(path: Path, data: bytes) -> Work:
@@ -129,10 +142,32 @@ def editing(peers: Peers, folder: Path) -> Iterator[Row]:
             answered(flipping(tool, path.name)),
             raw_edit(path),
             peers.of(others),
+            floor=in_worker_thread(raw_edit(path)),
             memory_target_mb=3 * size / MB if size > MB else None,
             pause_seconds=PAUSE_SECONDS,
         )
-    yield Row("20 edits in 10 MB against one", 2.0, many_edits(tool, folder, 20), many_edits(tool, folder, 1))
+    for what, line in (("", None), (" of log lines", LINE % 0)):
+        one = many_edits(tool, folder, 1, line=line)
+        yield Row(
+            f"20 edits in 10 MB{what} against one",
+            2.0,
+            many_edits(tool, folder, 20, line=line),
+            one,
+            pause_seconds=PAUSE_SECONDS,
+            floor=one_and_passes(one, 19, line or b"z"),
+        )
+
+
+def one_and_passes(one: Work, passes: int, line: bytes) -> Work:
+    """One edit, and for each further one what shows that its text is unique: a pass over 10 MB."""
+    data = line * (10 * MB // len(line))
+
+    async def run() -> None:
+        await one()
+        for number in range(passes):
+            data.find(b"name_%d = 10" % number)
+
+    return run
 
 
 def raw_edit(path: Path) -> Work:
@@ -157,17 +192,21 @@ def flipping(tool: Any, name: str) -> Callable[[], Awaitable[Any]]:
     return edit
 
 
-def many_edits(tool: Any, folder: Path, count: int, *, megabytes: float = 10, most: int = 20) -> Work:
-    """So many of `most` lines that are spread over a file, to and fro."""
-    path = folder / f"many{count}-{most}-{megabytes}.txt"
-    filler = "z" * int(megabytes * MB / most) + "\n"
+def many_edits(
+    tool: Any, folder: Path, count: int, *, megabytes: float = 10, most: int = 20, line: bytes | None = None
+) -> Work:
+    """So many of `most` lines that are spread over a file, to and fro; between them is one long line, or many."""
+    path = folder / f"many{count}-{most}-{megabytes}-{line is None}.txt"
+    size = int(megabytes * MB / most)
+    filler = "z" * size + "\n" if line is None else line.decode() * (size // len(line))
     path.write_text("".join(f"name_{number} = 10\n{filler}" for number in range(most)))
     pair = ["= 10\n", "= 20\n"]
 
     def edit() -> Awaitable[Any]:
         old, new = pair
         pair.reverse()
-        texts = [f"name_{number} " for number in range(count)]
+        first = (most - count) // 2  # one edit is one in the middle
+        texts = [f"name_{number} " for number in range(first, first + count)]
         return tool(path=path.name, edits=[{"old_text": text + old, "new_text": text + new} for text in texts])
 
     return answered(edit)

@@ -14,6 +14,11 @@ from benchmarks.row import Measured, PeerWork, Row, Work
 SLOW_SECONDS = 5.0
 """A way that takes longer runs three times at most."""
 
+MEASURED_SECONDS = 1.0
+"""What is quick runs more often, up to this long in all."""
+
+MOST_ROUNDS = 100
+
 
 async def seconds(work: Work) -> float:
     """How long it takes."""
@@ -29,36 +34,45 @@ async def measure(row: Row, *, quick: bool) -> Measured:
     rounds = min(row.rounds, 3) if quick else row.rounds
     if row.limit is None:
         return await _measure_value(row, rounds)
-    await seconds(row.limit)
+    once = await seconds(row.limit)
     with Peak() as peak:
-        await seconds(row.ours)
+        once += await seconds(row.ours)
+    most_rounds = rounds if quick else max(rounds, min(MOST_ROUNDS, int(MEASURED_SECONDS / once)))
     limit: list[float] = []
     ours: list[float] = []
+    floor: list[float] = []
+    ways = [(row.limit, limit), (row.ours, ours), *([(row.floor, floor)] if row.floor is not None else [])]
     peers: dict[str, list[float]] = {}
     notes: list[str] = []
     waiting = dict(row.peers)
-    for turn in range(rounds):
-        for way, times in ((row.limit, limit), (row.ours, ours)):
+    for turn in range(most_rounds):
+        for way, times in ways:
             await asyncio.sleep(row.pause_seconds)
             times.append(await seconds(way))
-        for name in list(waiting):
+        for name in list(waiting) if turn < rounds else ():
             if not _run_peer(name, waiting[name], peers, notes) or (turn >= 2 and peers[name][-1] > SLOW_SECONDS):
                 del waiting[name]
         if turn >= 2 and limit[-1] + ours[-1] > SLOW_SECONDS:
             break
-    best = min(peers, key=lambda name: min(peers[name]), default="")
+    best = min(peers, key=lambda name: median(peers[name]), default="")
     return Measured(
         row.name,
         row.target,
         "x",
-        min(ours) / min(limit),
+        _ratio(ours, limit),
         1000 * median(ours),
         best,
-        min(ours) / min(peers[best]) if best else None,
+        median(ours) / median(peers[best]) if best else None,
         peak.grown_mb,
         row.memory_target_mb,
         "; ".join(notes),
+        _ratio(floor, limit) if floor else None,
     )
+
+
+def _ratio(times: list[float], others: list[float]) -> float:
+    """Of pairs of runs, one right after the other: a busy moment meets both."""
+    return median(mine / other for mine, other in zip(times, others, strict=True))
 
 
 def _run_peer(name: str, work: PeerWork, peers: dict[str, list[float]], notes: list[str]) -> bool:

@@ -22,10 +22,12 @@ class Row:
         target: The most that the ratio to the limit (or, without a limit, the value) may be.
         ours: Our work; without a limit it returns the value itself.
         limit: The bare machine's way.
+        floor: The bare machine's way under what no tool can do without, such as a worker thread: its own ratio to
+            the limit shows what of a missed target is out of reach.
         peers: Other libraries' ways.
         memory_target_mb: The most by which ours may grow the process, where that is promised.
         unit: Of the value: "x" for a ratio.
-        rounds: How often each way runs, in turns.
+        rounds: How often each way runs, in turns; more often where all of them together stay below `MEASURED_SECONDS`.
         pause_seconds: Between two runs; an agent's calls are not back to back.
     """
 
@@ -38,11 +40,26 @@ class Row:
     unit: str = "x"
     rounds: int = 9
     pause_seconds: float = 0.0
+    floor: Work | None = None
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A row's outcome. Ratios are of the fastest runs: other work on the machine can only add."""
+    """A row's outcome.
+
+    Attributes:
+        name: Of the row.
+        target: Of the row.
+        unit: Of the value.
+        value: The ratio to the limit, the median of those of all pairs of runs; without a limit the value itself.
+        median_ms: Of our runs.
+        floor: The ratio of the row's floor to the limit, made as `value`.
+        best_peer: The fastest peer.
+        peer_ratio: Of our median to its median.
+        memory_mb: By how much ours grew the process at most.
+        memory_target_mb: Of the row.
+        note: What went wrong with peers.
+    """
 
     name: str
     target: float
@@ -54,6 +71,7 @@ class Measured:
     memory_mb: float | None = None
     memory_target_mb: float | None = None
     note: str = ""
+    floor: float | None = None
 
     @property
     def met(self) -> bool:
@@ -66,6 +84,7 @@ class Measured:
         return {
             "name": self.name,
             "ratio": self.value,
+            "floor": self.floor,
             "unit": self.unit,
             "peer_ratio": self.peer_ratio,
             "best_peer": self.best_peer,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from benchmarks.row import Measured
 
-HEADER = ("work", "median", "value", "target", "to best peer", "memory", "met")
+HEADER = ("work", "median", "value", "floor", "target", "to best peer", "memory", "met")
 
 
 def cells(row: Measured) -> tuple[str, ...]:
@@ -26,6 +26,7 @@ def cells(row: Measured) -> tuple[str, ...]:
         row.name,
         "" if row.median_ms is None else f"{row.median_ms:.2f} ms",
         f"{value} {row.unit}",
+        "" if row.floor is None else f"{row.floor:.2f}",
         f"<= {row.target:g}",
         "" if row.peer_ratio is None else f"{row.peer_ratio:.3f} ({row.best_peer})",
         memory,
@@ -35,9 +36,9 @@ def cells(row: Measured) -> tuple[str, ...]:
 
 def line(row: Measured) -> str:
     """For a terminal."""
-    name, median, value, target, peer, memory, met = cells(row)
+    name, median, value, floor, target, peer, memory, met = cells(row)
     note = f"  [{row.note}]" if row.note else ""
-    return f"{name:<52}{median:>13}{value:>16} {target:<8}{met:<4}{memory:<18}{peer}{note}"
+    return f"{name:<52}{median:>13}{value:>16} {floor:>5} {target:<8}{met:<4}{memory:<18}{peer}{note}"
 
 
 def markdown(rows: Sequence[Measured], absent: Sequence[str], command: str) -> str:

@@ -34,6 +34,12 @@ def tracing() -> Any:
     )
 
 
+def is_traced() -> bool:
+    """Whether somebody takes spans: OpenTelemetry is installed and a provider set."""
+    trace = tracing()
+    return trace is not None and not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
 @dataclass
 class CallSpan:
     """The span of one call; hands its context on to child processes."""

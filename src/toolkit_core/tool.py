@@ -21,7 +21,7 @@ from toolkit_core.limits import DESCRIPTION_MAX_CHARS, NAME_PATTERN
 from toolkit_core.recording import recorded
 from toolkit_core.result import DataT, TextBlock, ToolResult
 from toolkit_core.schema import encodable, plain_json
-from toolkit_core.telemetry import call_span, tracing
+from toolkit_core.telemetry import call_span, is_traced
 
 _log = logging.getLogger("toolkit_core")
 
@@ -152,7 +152,7 @@ class Tool(Generic[DataT]):
         """
         if self.surroundings is not NO_CONTEXT:
             context = context.within(self.surroundings)
-        if tracing() is None:
+        if not is_traced():
             return await self._observed(arguments, context)
         with call_span(self.name, self.effects, arguments, context) as span:
             result = await self._observed(arguments, span.context)

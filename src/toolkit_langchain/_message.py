@@ -74,33 +74,32 @@ async def note_shown(result: ToolResult[Any], window: Window | None, ledger: Led
         _log.exception("the ledger did not keep what was shown of %s", result.entry_id)
 
 
-def artifact(result: ToolResult[Any]) -> dict[str, Any]:
-    """The envelope as plain JSON for the program; it is checkpointed, so it stays of a sensible size.
+def presented(result: ToolResult[Any], name: str) -> tuple[ToolResult[Any], dict[str, Any]]:
+    """The result and its artifact; a hard error where it has no JSON form and so could not be handed on.
 
+    The artifact is the envelope as plain JSON for the program; it is checkpointed, so it stays of a sensible size.
     With a ledger entry each long string is replaced by the entry's id, which is under `entry_id` too. Without
     one a string past 1 Mi characters is cut in the middle, and the cut says so.
     """
-    plain = result.to_dict()
-    if result.entry_id is None:
+    try:
+        plain = result.to_dict()
+    except Exception as e:  # noqa: BLE001 - a payload may run anybody's code; the agent's run must go on
+        _log.exception("the result of %s has no JSON form", name)
+        hint = "This is a fault of the tool, not of the arguments."
+        info = ErrorInfo("invalid_result", f"the tool's result has no JSON form ({type(e).__name__})", hint, cause=e)
+        result = ToolResult.failure(info)
+        plain = result.to_dict()
+    return result, _shortened(plain, result.entry_id)
+
+
+def _shortened(plain: dict[str, Any], entry_id: str | None) -> dict[str, Any]:
+    if entry_id is None:
         return cast("dict[str, Any]", _each_string(plain, _cut))
-    entry_id = result.entry_id
 
     def referred(text: str) -> str:
         return entry_id if len(text) > ARTIFACT_LEDGER_CHARS else text
 
     return {**cast("dict[str, Any]", _each_string(plain, referred)), "entry_id": entry_id}
-
-
-def presentable(result: ToolResult[Any], name: str) -> ToolResult[Any]:
-    """The result itself, or a hard error where it has no JSON form and so could not be handed on."""
-    try:
-        result.to_dict()
-    except Exception as e:  # noqa: BLE001 - a payload may run anybody's code; the agent's run must go on
-        _log.exception("the result of %s has no JSON form", name)
-        hint = "This is a fault of the tool, not of the arguments."
-        info = ErrorInfo("invalid_result", f"the tool's result has no JSON form ({type(e).__name__})", hint, cause=e)
-        return ToolResult.failure(info)
-    return result
 
 
 def _cut(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_type_hints
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig  # LangChain finds the parameter by this annotation
@@ -20,7 +20,7 @@ from toolkit_core.limits import SHOWN_ARGUMENT_DEPTH, SHOWN_INTEGER_BITS
 from toolkit_core.output_window import DEFAULT_WINDOW, Window
 from toolkit_core.tool import Tool
 from toolkit_langchain._context import Session, Surroundings, in_graph, tool_context
-from toolkit_langchain._message import artifact, control_flow, message_content, note_shown, presentable
+from toolkit_langchain._message import control_flow, message_content, note_shown, presented
 from toolkit_langchain._notes import notes_for
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class ToolkitTool(BaseTool):
         core, around = cast("Tool[Any]", self.core), cast("Surroundings", self.around)
         refusal, subject = await self._held(call, config)
         if refusal is not None:
-            return self._output(presentable(refusal, self.name), around, call.id)
+            return self._output(*presented(refusal, self.name), around, call.id)
         try:
             context = tool_context(core, around, config, call_id=call.id, approved_subject=subject)
             result = await core.call(call.arguments, context)
@@ -138,9 +138,9 @@ class ToolkitTool(BaseTool):
             raise e.original from None
         if (pause := control_flow(result)) is not None:
             raise pause
-        result = presentable(result, self.name)
+        result, envelope = presented(result, self.name)
         await note_shown(result, around.window, context.ledger or core.surroundings.ledger, recall=around.recall)
-        return self._output(result, around, call.id)
+        return self._output(result, envelope, around, call.id)
 
     async def _held(self, call: _Call, config: RunnableConfig) -> tuple[ToolResult[Any] | None, str | None]:
         if self._gate is None or call.id is None:
@@ -149,8 +149,10 @@ class ToolkitTool(BaseTool):
         approved = notes_for(call.id).approved
         return await self._gate.check(self.core, call.arguments, thread=thread, call_id=call.id, approved=approved)
 
-    def _output(self, result: ToolResult[Any], around: Surroundings, call_id: str | None) -> tuple[Any, dict[str, Any]]:
-        content, envelope = message_content(result, around.window, recall=around.recall), artifact(result)
+    def _output(
+        self, result: ToolResult[Any], envelope: dict[str, Any], around: Surroundings, call_id: str | None
+    ) -> tuple[Any, dict[str, Any]]:
+        content = message_content(result, around.window, recall=around.recall)
         if call_id is None:
             return content, envelope
         status: Literal["success", "error"] = "error" if result.is_error else "success"
@@ -159,6 +161,11 @@ class ToolkitTool(BaseTool):
 
     def _schema(self) -> dict[str, Any]:
         return cast("dict[str, Any]", self.args_schema)
+
+
+for _entry in (ToolkitTool._run, ToolkitTool._arun):  # pyright: ignore[reportPrivateUsage]
+    # LangChain reads their types at each call, and would compile annotations that are strings each time.
+    _entry.__annotations__ = get_type_hints(_entry)
 
 
 def to_langchain(

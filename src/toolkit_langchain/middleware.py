@@ -23,7 +23,7 @@ from toolkit_langchain import _foreign
 from toolkit_langchain._blocking import blocking
 from toolkit_langchain._context import Session, session_id
 from toolkit_langchain._judging import CallUnderJudgement, settle
-from toolkit_langchain._message import artifact, message_content
+from toolkit_langchain._message import message_content, presented
 from toolkit_langchain._notes import CallNotes, noting
 from toolkit_langchain._tool import ToolkitTool, to_langchain
 from toolkit_langchain.approvals import Decider, RequestMemory, judge, turn_of
@@ -333,9 +333,10 @@ def _not_loaded(tool: Tool[Any]) -> ToolResult[Any]:
 
 
 def _message(request: ToolCallRequest, result: ToolResult[Any], window: Window | None) -> ToolMessage:
+    result, envelope = presented(result, request.tool_call["name"])
     return ToolMessage(
         message_content(result, window, recall=False),
-        artifact=artifact(result),
+        artifact=envelope,
         status="error" if result.is_error else "success",
         name=request.tool_call["name"],
         tool_call_id=request.tool_call["id"] or "",

@@ -45,28 +45,27 @@ def tool_output(
         window: Bounds the text; None hands over all of it.
         recall: Whether the agent can look up a ledger entry, so that the cut can name it.
     """
-    result = presentable(result, name)
-    output = ToolOutput(
+    result, plain = _presented(result, name)
+    return ToolOutput(
         tool_name=name,
         blocks=_blocks(result, window, recall=recall),
         raw_input={"args": [], "kwargs": _shown(arguments)},
-        raw_output=raw_output(result),
+        raw_output=plain,
         is_error=result.is_error,
         exception=_exception(result),
     )
-    return output
 
 
-def presentable(result: ToolResult[Any], name: str) -> ToolResult[Any]:
-    """The result itself, or a hard error where it has no JSON form and so could not be handed on."""
+def _presented(result: ToolResult[Any], name: str) -> tuple[ToolResult[Any], dict[str, Any]]:
+    """The result and its `raw_output`; a hard error where it has no JSON form and so could not be handed on."""
     try:
-        plain_json(result.data)
+        return result, _raw_output(result)
     except Exception as e:  # noqa: BLE001 - a payload may run anybody's code; the agent's run must go on
         _log.exception("the result of %s has no JSON form", name)
         hint = "This is a fault of the tool, not of the arguments."
         info = ErrorInfo("invalid_result", f"the tool's result has no JSON form ({type(e).__name__})", hint, cause=e)
-        return ToolResult.failure(info)
-    return result
+        failed: ToolResult[Any] = ToolResult.failure(info)
+        return failed, _raw_output(failed)
 
 
 def windowed_text(result: ToolResult[Any], window: Window | None, *, recall: bool = False) -> str:
@@ -75,7 +74,7 @@ def windowed_text(result: ToolResult[Any], window: Window | None, *, recall: boo
     return text if window is None else window.apply(text, recall_id=result.entry_id if recall else None)
 
 
-def raw_output(result: ToolResult[Any]) -> dict[str, Any]:
+def _raw_output(result: ToolResult[Any]) -> dict[str, Any]:
     """The envelope as plain JSON for the program; it is serialised with the workflow's context."""
     shown: dict[str, Any] = {
         "ok": not result.is_error,

@@ -206,9 +206,8 @@ class HostFiles(Files):
     def _refuse_other_than_file(self, judged: Judged) -> None:
         if judged.is_directory:
             raise is_a_directory(one_line_name(judged.path.subject))
-        circular = self._roots.locate(judged.path.real).real == judged.path.real
-        if stat.S_ISLNK(judged.stat.st_mode) and not circular:
-            raise Moved
+        if stat.S_ISLNK(judged.stat.st_mode) and self._roots.locate(judged.path.real).real != judged.path.real:
+            raise Moved  # no circle of links, which leads nowhere, but one put there just now
         if not judged.is_file:
             raise refuse_special(judged, "written")
 

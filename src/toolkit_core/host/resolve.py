@@ -97,7 +97,8 @@ class Roots:
         check_path(path)
         absolute = os.path.join(self.root, path)
         check_path(absolute)
-        return self.resolved(followed(absolute), absolute=absolute)
+        known = next((root for root in self._roots if _lies_in(root, absolute)), "/")
+        return self.resolved(followed(absolute, known=known), absolute=absolute)
 
     def resolved(self, real: str, *, absolute: str | None = None) -> Resolved:
         """The verdict on a path that is real already, such as a descriptor's."""
@@ -201,10 +202,16 @@ def _is_home(path: str) -> bool:
     return path == "~" or path.startswith("~/")
 
 
-def followed(absolute: str) -> str:
-    """The real path, links followed one by one; at the hop limit the link itself, which then fails to open."""
-    waiting = _parts(absolute)
-    real, hops = "/", 0
+def followed(absolute: str, *, known: str = "/") -> str:
+    """The real path, links followed one by one; at the hop limit the link itself, which then fails to open.
+
+    Args:
+        absolute: The path.
+        known: A folder that it begins with and that is real already; had that become a link since, what is opened
+            lies elsewhere, and is refused then.
+    """
+    waiting = _parts(absolute[len(known) :])
+    real, hops = known, 0
     while waiting:
         name = waiting.pop()
         if name == "..":

@@ -80,7 +80,7 @@ def temporary(folder: Folder, target: str, *, private: bool) -> Generator[Tempor
 
 
 def write_all(descriptor: int, content: Content, stop: Stop) -> None:
-    """Write all pieces at the descriptor's position, small ones together.
+    """Write all pieces at the descriptor's position, many with one system call.
 
     Raises:
         OSError: The system refused.
@@ -90,21 +90,27 @@ def write_all(descriptor: int, content: Content, stop: Stop) -> None:
     for part in (content,) if isinstance(content, bytes) else content.parts:
         if len(part) < _SMALL_BYTES:
             small += part
-            if len(small) < FILE_BLOCK_BYTES:
-                continue
-        if small:
-            _write(descriptor, small, stop)
-            small = bytearray()
-        if len(part) >= _SMALL_BYTES:
-            _write(descriptor, part, stop)
-    _write(descriptor, small, stop)
+            if len(small) >= FILE_BLOCK_BYTES:
+                _write(descriptor, [memoryview(small)], stop)
+                small = bytearray()
+            continue
+        whole = memoryview(part)
+        _write(descriptor, [memoryview(small), whole[:WRITE_BLOCK_BYTES]], stop)
+        small = bytearray()
+        for at in range(WRITE_BLOCK_BYTES, len(whole), WRITE_BLOCK_BYTES):
+            _write(descriptor, [whole[at : at + WRITE_BLOCK_BYTES]], stop)
+    _write(descriptor, [memoryview(small)], stop)
 
 
-def _write(descriptor: int, data: bytes | bytearray | memoryview, stop: Stop) -> None:
-    left = memoryview(data)
-    while left:
+def _write(descriptor: int, parts: list[memoryview], stop: Stop) -> None:
+    """Write parts with one system call (writev(2)), or more where it takes less."""
+    while parts := [part for part in parts if part]:
         stop.check()
-        left = left[os.write(descriptor, left[:WRITE_BLOCK_BYTES]) :]
+        written = os.writev(descriptor, parts)
+        for index, part in enumerate(parts):
+            taken = min(written, len(part))
+            parts[index] = part[taken:]
+            written -= taken
 
 
 def temporary_name(target: str, number: int = 0) -> str:

@@ -42,6 +42,8 @@ def plain_json(value: Any) -> Any:
 def _plain(value: Any, depth: int) -> Any:
     if value is None or value is True or value is False:
         return value
+    if type(value) is str:  # most of any result, before the slower questions
+        return encodable(value)
     if depth > MAX_DEPTH:
         raise TypeError(f"the value is nested deeper than {MAX_DEPTH} levels, or contains itself")
     if isinstance(value, Enum):
@@ -52,7 +54,7 @@ def _plain(value: Any, depth: int) -> Any:
         return int(value) if _INT64_MIN <= value <= _INT64_MAX else _big(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # the plain class first, which takes a tenth of the time
         items = cast("Mapping[Any, Any]", value).items()
         return {_key(k): _plain(v, depth + 1) for k, v in items}
     if isinstance(value, list | tuple | set | frozenset):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from toolkit_core.limits import FILE_BLOCK_BYTES
+from toolkit_core.limits import EDIT_SEARCH_BYTES, FILE_BLOCK_BYTES
 
 if TYPE_CHECKING:
     from toolkit_core.tools._codec import Codec
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def line_ends_of(data: bytes, codec: Codec) -> LineEnds:
     """Which line ends a file has; counted in blocks, since counting holds the GIL."""
     cr, lf = codec.cr, codec.lf
-    if not any(b"\r" in block for block in _blocks(data)):
+    if not any(data.find(b"\r", at, at + EDIT_SEARCH_BYTES) >= 0 for at in range(0, len(data), EDIT_SEARCH_BYTES)):
         return "lf"
     feeds = sum(codec.count_lines(block) for block in _blocks(data))
     pairs = sum(codec.count(block, cr + lf) for block in _blocks(data))

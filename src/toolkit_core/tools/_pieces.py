@@ -65,7 +65,15 @@ class PieceTable:
 
     def bytes_at(self, start: int, end: int) -> bytes:
         """The bytes of a span."""
-        return b"".join(piece.buffer[low:high] for piece, low, high in self.ranges(start, end))
+        self._catch_up()
+        found: list[bytes] = []
+        for index in range(max(0, bisect_right(self._starts, start) - 1), len(self._pieces)):
+            piece, at = self._pieces[index], self._starts[index]
+            if at >= end:
+                break
+            shift = piece.start - at
+            found.append(piece.buffer[max(start, at) + shift : min(piece.end, end + shift)])
+        return found[0] if len(found) == 1 else b"".join(found)
 
     def ranges(self, start: int, end: int) -> Iterator[tuple[Piece, int, int]]:
         """The pieces behind a span, each with the range of its buffer."""
@@ -118,6 +126,8 @@ class PieceTable:
         """The first match that starts at or behind `low`, before `edge`, and ends behind it."""
         low -= low % needle.codec.width
         window = self.bytes_at(low, edge + needle.max_bytes - 1)
+        if needle.pattern is None and needle.literal not in window:
+            return None
         at = 0
         while (found := needle.find(window, at, len(window))) is not None and low + found[0] < edge:
             if low + found[1] > edge and not self._splits_line_end(needle, low + found[0]):
