@@ -76,6 +76,10 @@ class Needle:
         pattern = re.compile(line_end.join(parts), re.DOTALL)
         return Needle(codec, codec.encode(old_text), pattern, len(crlf), old_text.startswith("\n"), check=check)
 
+    def may_cross(self, byte: int) -> bool:
+        """Whether a match may go on behind this byte."""
+        return self.pattern is not None or self.literal.find(byte, 0, -1) >= 0
+
     def find(self, buffer: bytes, low: int, high: int) -> tuple[int, int] | None:
         """The first match that lies in `buffer[low:high]` and starts on a unit's boundary.
 

@@ -119,15 +119,15 @@ class PieceTable:
         first_crossing = max(at, start, edge - needle.max_bytes + 1)
         if number + 1 == len(self._pieces) or (span is not None and span[0] <= first_crossing):
             return span
-        crossing = self._find_crossing(needle, first_crossing, edge)
+        crossing = self._find_crossing(needle, first_crossing, edge, piece.buffer[piece.end - 1])
         return min(filter(None, (span, crossing)), default=None)
 
-    def _find_crossing(self, needle: Needle, low: int, edge: int) -> Span | None:
-        """The first match that starts at or behind `low`, before `edge`, and ends behind it."""
+    def _find_crossing(self, needle: Needle, low: int, edge: int, last: int) -> Span | None:
+        """The first match that starts at or behind `low`, before `edge` with its `last` byte, and ends behind it."""
+        if not needle.may_cross(last):
+            return None
         low -= low % needle.codec.width
         window = self.bytes_at(low, edge + needle.max_bytes - 1)
-        if needle.pattern is None and needle.literal not in window:
-            return None
         at = 0
         while (found := needle.find(window, at, len(window))) is not None and low + found[0] < edge:
             if low + found[1] > edge and not self._splits_line_end(needle, low + found[0]):
