@@ -19,6 +19,9 @@ NAME_PATTERN: Final = r"[a-zA-Z0-9_-]{1,64}"
 DESCRIPTION_MAX_CHARS: Final = 1024
 """OpenAI's function calling and LlamaIndex's to_openai_tool refuse longer ones."""
 
+CHECKED_TEXT_CHARS: Final = 1_048_576
+"""Of a result's text, looked at for lone surrogates before the event loop is let in: a millisecond."""
+
 CLEANUP_SECONDS: Final = 10.0
 """How long clean-up after a cancelled or failed call may take before it is left and logged."""
 

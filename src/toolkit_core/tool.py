@@ -17,7 +17,7 @@ from toolkit_core.context import NO_CONTEXT, ProgressThrottle, ToolContext
 from toolkit_core.display import inert, set_bundle, tool_bundle
 from toolkit_core.effects import Claims, Effects
 from toolkit_core.errors import ErrorInfo, Suspended, ToolError
-from toolkit_core.limits import DESCRIPTION_MAX_CHARS, NAME_PATTERN
+from toolkit_core.limits import CHECKED_TEXT_CHARS, DESCRIPTION_MAX_CHARS, NAME_PATTERN
 from toolkit_core.recording import recorded
 from toolkit_core.result import DataT, TextBlock, ToolResult
 from toolkit_core.schema import encodable, plain_json
@@ -183,7 +183,7 @@ class Tool(Generic[DataT]):
         task = _current_task()
         before = task.cancelling() if task is not None else 0
         try:
-            result = self._envelope(await self._run(arguments, context))
+            result = await _in_utf8(self._envelope(await self._run(arguments, context)))
         except ToolError as e:
             result = self._failed(e)
         except BaseException as e:
@@ -228,16 +228,12 @@ class Tool(Generic[DataT]):
             )
 
     def _envelope(self, value: object) -> ToolResult[Any]:
-        if isinstance(value, ToolResult):
-            result = cast("ToolResult[Any]", value)
-            if self.work.payload is not None and result.error is None:
-                result = replace(result, data=self.work.payload(result.data))
-        else:
-            result = _domain_result(value, self.work.payload)
-        if all(block.text.isascii() for block in result.content if isinstance(block, TextBlock)):
-            return result
-        blocks = tuple(TextBlock(encodable(b.text)) if isinstance(b, TextBlock) else b for b in result.content)
-        return replace(result, content=blocks)
+        if not isinstance(value, ToolResult):
+            return _domain_result(value, self.work.payload)
+        result = cast("ToolResult[Any]", value)
+        if self.work.payload is not None and result.error is None:
+            result = replace(result, data=self.work.payload(result.data))
+        return result
 
     def _failed(self, error: ToolError) -> ToolResult[Any]:
         info = error.info
@@ -401,6 +397,28 @@ class ToolSet(Sequence["Tool[Any]"]):
 
     def __repr__(self) -> str:
         return f"<ToolSet {', '.join(self.names)}>"
+
+
+async def _in_utf8(result: ToolResult[DataT]) -> ToolResult[DataT]:
+    """The result, each text of which has a UTF-8 form."""
+    texts = [block.text for block in result.content if isinstance(block, TextBlock)]
+    if all([await _has_utf8(text) for text in texts]):
+        return result
+    blocks = tuple(TextBlock(encodable(b.text)) if isinstance(b, TextBlock) else b for b in result.content)
+    return replace(result, content=blocks)
+
+
+async def _has_utf8(text: str) -> bool:
+    """Looked at in steps: encoding megabytes at once would stop the event loop."""
+    if text.isascii():
+        return True
+    for at in range(0, len(text), CHECKED_TEXT_CHARS):
+        part = text[at : at + CHECKED_TEXT_CHARS]
+        if encodable(part) is not part:
+            return False
+        if at + CHECKED_TEXT_CHARS < len(text):
+            await asyncio.sleep(0)
+    return True
 
 
 def _domain_result(value: object, payload: Payload | None) -> ToolResult[Any]:

@@ -23,6 +23,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> None:
     provided = TracerProvider()
     provided.add_span_processor(SimpleSpanProcessor(_exporter))
     monkeypatch.setattr(trace, "get_tracer", provided.get_tracer)
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provided)
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +51,15 @@ async def test_a_call_is_a_span_by_the_conventions_without_content(spans: InMemo
         "gen_ai.tool.call.id": "c1",
         "toolkit.risk": "execute",
     }
+
+
+async def test_without_a_provider_no_span_is_made_and_a_callers_trace_still_goes_on(
+    monkeypatch: pytest.MonkeyPatch, spans: InMemorySpanExporter
+) -> None:
+    sent = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
+    monkeypatch.setattr(trace, "get_tracer_provider", trace.ProxyTracerProvider)
+    assert (await work.call({"path": "a"}, ToolContext(traceparent=sent))).text == sent
+    assert not spans.get_finished_spans()
 
 
 async def test_an_error_sets_the_status_and_the_code(spans: InMemorySpanExporter) -> None:

@@ -97,17 +97,16 @@ async def test_names_that_models_were_trained_on_work_end_to_end(workspace: Path
     assert (workspace / "f.txt").read_bytes() == b"b\n"
 
 
-async def test_two_edits_of_one_file_in_one_turn_both_land(workspace: Path) -> None:
-    (workspace / "f.txt").write_text("".join(f"line {n}\n" for n in range(20)))
+@pytest.mark.parametrize("way", WAYS)
+async def test_fifty_edits_of_one_file_in_one_turn_all_land(workspace: Path, way: Way) -> None:
+    (workspace / "f.txt").write_text("".join(f"line {n:02}\n" for n in range(50)))
     edits = [
-        tool_call("edit_file", path="f.txt", edits=[{"old_text": f"line {n}\n", "new_text": f"LINE {n}\n"}])
-        for n in range(20)
+        tool_call("edit_file", path="f.txt", edits=[{"old_text": f"line {n:02}\n", "new_text": f"LINE {n:02}\n"}])
+        for n in range(50)
     ]
-    state = await run(agent(default_tools(workspace), [tool_call("read_file", path="f.txt"), edits, "ok"]))
-    text = (workspace / "f.txt").read_text()
-    landed = [message.status == "success" for message in tool_messages(state)[1:]]
-    assert [f"LINE {n}\n" in text for n in range(20)] == landed
-    assert all(landed)
+    state = await run(agent(default_tools(workspace), [tool_call("read_file", path="f.txt"), edits, "ok"]), way=way)
+    assert [message.status for message in tool_messages(state)] == ["success"] * 51
+    assert (workspace / "f.txt").read_text() == "".join(f"LINE {n:02}\n" for n in range(50))
 
 
 @pytest.mark.parametrize("way", ["async", "wait_for"])

@@ -17,6 +17,7 @@ from toolkit_core.text import one_line_name, shown_name
 from toolkit_core.tools._search_words import (
     ON_DISK,
     PATH_ALIASES,
+    Lines,
     counted,
     exhausted,
     in_turns,
@@ -90,17 +91,19 @@ def glob_tool(
         query = GlobQuery(args.pattern, args.path, args.limit, args.sort, args.include_ignored)
         found = await search.glob(query)
         notes = [*_notes(found, args), *([ON_DISK] if editor else [])]
-        listing, paths = await _shown(found)
+        lines, paths = await _shown(found)
         if found.incomplete:
             hint = "Start from a deeper folder, or use a pattern with more of the path in it."
-            raise exhausted(found.incomplete, listing, hint=hint)
+            raise exhausted(found.incomplete, str(lines), hint=hint)
         data = GlobData(
             paths=paths,
             truncated=found.truncated,
             ignored_count=found.ignored_count,
         )
-        head = listing if found.paths else _absence(found, args)
-        return ToolResult.ok("\n".join([head, *notes]), data)
+        if not found.paths:
+            lines.add([_absence(found, args)])
+        lines.add(notes)
+        return ToolResult.ok(str(lines), data)
 
     async def subject(args: GlobArguments) -> str:
         return args.pattern
@@ -137,16 +140,15 @@ def _describer(default_limit: int) -> Callable[[Siblings], str]:
     return describe
 
 
-async def _shown(found: GlobFound) -> tuple[str, list[str]]:
+async def _shown(found: GlobFound) -> tuple[Lines, list[str]]:
     """The text and the data; many paths take a while: the event loop is let in between."""
-    lines: list[str] = []
+    lines = Lines()
     paths: list[str] = []
     async for piece in in_turns(found.paths):
-        for path in piece:
-            plain = path.isascii() and path.isprintable()
-            lines.append(path if plain else one_line_name(path))
-            paths.append(path if plain else shown_name(path))
-    return "\n".join(lines), paths
+        plain = [path.isascii() and path.isprintable() for path in piece]
+        lines.add([path if is_plain else one_line_name(path) for path, is_plain in zip(piece, plain, strict=True)])
+        paths.extend(path if is_plain else shown_name(path) for path, is_plain in zip(piece, plain, strict=True))
+    return lines, paths
 
 
 def _notes(found: GlobFound, args: GlobArguments) -> list[str]:

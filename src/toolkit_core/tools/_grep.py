@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NotRequired
 
@@ -25,6 +26,7 @@ from toolkit_core.text import one_line_name, shown_name
 from toolkit_core.tools._search_words import (
     ON_DISK,
     PATH_ALIASES,
+    Lines,
     counted,
     exhausted,
     in_turns,
@@ -145,9 +147,13 @@ def grep_tool(
         notes = [*_notes(found, shown, args), *([ON_DISK] if editor else [])]
         if found.incomplete:
             hint = "Search a deeper folder, filter with glob, or use a simpler pattern."
-            raise exhausted(found.incomplete, shown.text, hint=hint)
-        head = shown.text if shown.matches else _absence(found, args)
-        return ToolResult.ok("\n".join([head, *notes]), shown.data)
+            raise exhausted(found.incomplete, str(shown.lines), hint=hint)
+        if not shown.matches:
+            shown.lines.add([_absence(found, args)])
+        shown.lines.add(notes)
+        text = str(shown.lines)
+        await asyncio.sleep(0)  # what was found goes with this function, and takes as long again
+        return ToolResult.ok(text, shown.data)
 
     async def subject(args: GrepArguments) -> str:
         return args.pattern
@@ -216,43 +222,48 @@ def _refuse_line_feed(args: GrepArguments) -> None:
 class _Shown:
     """The text, the data, and what the notes need to know of the rows."""
 
-    text: str
+    lines: Lines
     data: GrepData
     matches: int
     cut: bool = False
 
 
 async def _shown(found: GrepFound, args: GrepArguments) -> _Shown:
+    """What was found in words; a hundred thousand rows take a while: the event loop is let in between."""
     data = GrepData(truncated=found.truncated, skipped=_skipped(found))
     if args.output_mode == "content":
         return await _shown_rows(found, data)
-    paths = [one_line_name(path) for path, _ in found.counts]
+    lines = Lines()
     if args.output_mode == "count":
-        data["counts"] = [FileCount(path=shown_name(path), count=number) for path, number in found.counts]
-        lines = [f"{path}:{number}" for path, (_, number) in zip(paths, found.counts, strict=True)]
-        return _Shown("\n".join(lines), data, len(lines))
-    data["files"] = [shown_name(path) for path, _ in found.counts]
-    return _Shown("\n".join(paths), data, len(paths))
+        counts = data["counts"] = []
+        async for piece in in_turns(found.counts):
+            lines.add([f"{one_line_name(path)}:{number}" for path, number in piece])
+            counts.extend(FileCount(path=shown_name(path), count=number) for path, number in piece)
+    else:
+        files = data["files"] = []
+        async for piece in in_turns(found.counts):
+            lines.add([one_line_name(path) for path, _ in piece])
+            files.extend(shown_name(path) for path, _ in piece)
+    return _Shown(lines, data, len(found.counts))
 
 
 async def _shown_rows(found: GrepFound, data: GrepData) -> _Shown:
-    """A hundred thousand rows take a while: the event loop is let in between."""
-    lines: list[str] = []
-    rows: list[GrepRow] = []
+    shown = _Shown(Lines(), data, 0)
+    rows = data["rows"] = []
     last = spelled = ""
-    matches, cut = 0, False
     async for piece in in_turns(found.rows):
+        lines: list[str] = []
         for row in piece:
             if row.path != last:
                 last, spelled = row.path, one_line_name(row.path)
-            if row.gap and lines:
+            if row.gap and rows:
                 lines.append("--")
             lines.append(_row_text(row, spelled))
             rows.append(_row_data(row))
-            matches += not row.context
-            cut = cut or bool(row.cut)
-    data["rows"] = rows
-    return _Shown("\n".join(lines), data, matches, cut)
+            shown.matches += not row.context
+            shown.cut = shown.cut or bool(row.cut)
+        shown.lines.add(lines)
+    return shown
 
 
 def _row_data(row: Row) -> GrepRow:

@@ -66,6 +66,21 @@ def exhausted(what: str, shown: str, *, hint: str) -> ToolError:
     )
 
 
+class Lines:
+    """Lines joined as they come: to join, and let go of, a hundred thousand at the end would stop the event loop."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+
+    def add(self, lines: Sequence[str]) -> None:
+        """Put more lines below."""
+        if lines:
+            self._pieces.append("\n".join(lines))
+
+    def __str__(self) -> str:
+        return "\n".join(self._pieces)
+
+
 async def in_turns(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
     """The items in slices, the event loop let in after each."""
     for start in range(0, len(items), SEARCH_ROWS_A_TURN):
