@@ -95,7 +95,7 @@ def start(argv: tuple[str, ...], contents: Mapping[int, bytes]) -> None:
     opened = {number: memfd(content) for number, content in contents.items()}
     status = os.open(os.devnull, os.O_WRONLY)
     try:
-        code, said = run_to_end(argv, ENVIRONMENT, {**opened, 5: status}, within_seconds=30)
+        code, said = run_to_end(argv, ENVIRONMENT, {**opened, 5: status, 6: status}, within_seconds=30)
     finally:
         for descriptor in (*opened.values(), status):
             os.close(descriptor)

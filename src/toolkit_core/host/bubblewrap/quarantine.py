@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
 from toolkit_core.host.bubblewrap.trust import Survey, is_repository, repository_parts
@@ -209,7 +209,7 @@ class _Sweep:
             return  # the root is gone: nothing is live in it
         try:
             with _entered(root):
-                for path in (*self._survey.absent, *self._new_repository()):
+                for path in (*filter(self._may_be_new(root), self._survey.absent), *self._new_repository()):
                     self._move_out(root, path)
                 for path, text in self._survey.links.items():
                     self._restore(root, path, text)
@@ -219,7 +219,22 @@ class _Sweep:
             os.close(root)
 
     def _relative(self, path: str) -> str:
-        return os.path.relpath(path, self._survey.root)
+        return path[len(os.path.join(self._survey.root, "")) :]
+
+    def _may_be_new(self, root: int) -> Callable[[str], bool]:
+        """Most of the many names are absent still, which one look at the root itself tells."""
+
+        def judge(path: str) -> bool:
+            relative = self._relative(path)
+            if "/" in relative:  # a folder on the way may have become a link
+                return True
+            try:
+                os.lstat(relative, dir_fd=root)
+            except OSError as e:
+                return e.errno != errno.ENOENT
+            return True
+
+        return judge
 
     def _new_repository(self) -> list[str]:
         """What made the root itself a git repository, HEAD first: without it the rest is harmless."""

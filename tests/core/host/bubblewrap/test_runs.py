@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -114,7 +115,8 @@ def test_the_state_lies_where_no_command_can_write(base: Path, state: Path, monk
     fallback = state_folder([str(base)])
     assert fallback is not None
     assert fallback.endswith(f"toolkit-core-sandbox-{os.getuid()}")
-    os.rmdir(fallback)
+    with contextlib.suppress(OSError):  # somebody's confined commands may have used it
+        os.rmdir(fallback)
     assert state_folder(["/"]) is None
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(base))
