@@ -192,7 +192,7 @@ class Tool(Generic[DataT]):
             if (interrupt := _interrupt_in(e)) is not None:
                 raise interrupt from None
             _log.exception("the tool %s failed inside", self.name)
-            result = ToolResult.failure(_internal(e))
+            result = ToolResult.failure(_no_thread(e) if _wants_thread(e) else _internal(e))
         if task is not None and task.cancelling() > before:
             raise asyncio.CancelledError  # the body swallowed a requested cancellation
         return result
@@ -442,6 +442,16 @@ def _domain_result(value: object, payload: Payload | None) -> ToolResult[Any]:
 
 def _json_text(plain: Any) -> str:
     return json.dumps(plain, ensure_ascii=False, allow_nan=False)
+
+
+def _wants_thread(e: BaseException) -> bool:
+    """Whether the system refused a further thread, for which Python has no class of error (threading.Thread.start)."""
+    return isinstance(e, RuntimeError) and str(e) == "can't start new thread"
+
+
+def _no_thread(e: BaseException) -> ErrorInfo:
+    message = "The system has no further thread for this process; nothing was begun."
+    return ErrorInfo("io_error", message, "Make fewer calls at once, or try again later.", retryable=True, cause=e)
 
 
 def _internal(e: BaseException) -> ErrorInfo:

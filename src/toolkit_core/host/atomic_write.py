@@ -64,7 +64,7 @@ def put(target: Target, content: Content, stop: Stop, *, sync: bool) -> tuple[os
 
     Raises:
         OSError: The system refused; nothing is changed and no temporary is left.
-        ToolError: `stale_file`.
+        ToolError: `stale_file`; `io_error`: it is written, but may not last.
     """
     if target.old is not None:
         _refuse_read_only(target)
@@ -83,8 +83,17 @@ def put(target: Target, content: Content, stop: Stop, *, sync: bool) -> tuple[os
             return write_in_place(target.folder, target.name, target.old.descriptor, content, sync=sync)
         status = os.fstat(new.descriptor)
     if sync:
-        target.folder.sync()
+        _make_last(target)
     return status, None
+
+
+def _make_last(target: Target) -> None:
+    try:
+        target.folder.sync()
+    except OSError as e:
+        message = f"{target.shown} was written, but the disk did not confirm that it lasts: {e.strerror}."
+        hint = "Read the file again, and have the disk looked at."
+        raise ToolError(message, code="io_error", hint=hint) from e
 
 
 def stale(shown: str) -> ToolError:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import fcntl
+import math
 import os
 import select
 import threading
@@ -155,9 +156,16 @@ class Drain:
             self._close_descriptor()
             self._set_ended()
         elif self._total > self._flood_bytes and not self._closed:
-            self._loop.remove_reader(self._descriptor)
-            self._thread = threading.Thread(target=self._flood, name="toolkit-drain", daemon=True)
+            self._read_in_thread()
+
+    def _read_in_thread(self) -> None:
+        self._loop.remove_reader(self._descriptor)
+        self._thread = threading.Thread(target=self._flood, name="toolkit-drain", daemon=True)
+        try:
             self._thread.start()
+        except RuntimeError:  # the system gives no more threads: the loop reads on
+            self._thread, self._flood_bytes = None, math.inf
+            self._loop.add_reader(self._descriptor, self._read)
 
     def _next(self) -> bytes | memoryview | None:
         """The next bytes, nothing at the end, None when there are none yet."""

@@ -25,6 +25,10 @@ TEMPORARY_PREFIX: Final = ".toolkit-tmp-"
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+_NO_FOLDER_SYNC: Final = frozenset({errno.EINVAL, errno.EBADF, errno.EROFS, errno.ENOTSUP, errno.ENOSYS})
+"""Some filesystems refuse fsync on folders, as all do on one opened by O_PATH; the names are then theirs to keep."""
+
+
 class Moved(Exception):  # noqa: N818 - a signal between the modules here, never shown
     """A path leads elsewhere than a moment ago: look again."""
 
@@ -85,9 +89,12 @@ class Folder:
         raise Moved
 
     def sync(self) -> None:
-        """Make the names in it last."""
-        with suppress(OSError):  # some filesystems refuse fsync on folders; the names are then theirs to keep
+        """Make the names in it last. Raises OSError: the disk failed."""
+        try:
             os.fsync(self.descriptor)
+        except OSError as e:
+            if e.errno not in _NO_FOLDER_SYNC:
+                raise
 
 
 def open_folder(roots: Roots, real: str) -> Folder | None:

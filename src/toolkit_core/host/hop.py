@@ -44,7 +44,11 @@ async def in_thread(work: Callable[[Stop], T]) -> T:
         stop.check()  # the cancellation may come before a thread is free
         return work(stop)
 
-    future = asyncio.get_running_loop().run_in_executor(None, guarded)
+    try:
+        future = asyncio.get_running_loop().run_in_executor(None, guarded)
+    except RuntimeError:  # no thread is to be had, but the work waits in the pool's queue
+        stop.request()
+        raise
     try:
         await asyncio.wait({future})
     except asyncio.CancelledError:

@@ -55,8 +55,12 @@ def search_with_re(
         raise ToolError(message, code="unavailable") from e
     finally:
         os.close(read_end)
-    with stop.killing(child.kill), _fed(write_end, _job(query, place, stop), names):
-        status, said = child.stream(on_output, deadline=stop.deadline, complaint_bytes=SEARCH_STDERR_BYTES)
+    try:
+        with stop.killing(child.kill), _fed(write_end, _job(query, place, stop), names):
+            status, said = child.stream(on_output, deadline=stop.deadline, complaint_bytes=SEARCH_STDERR_BYTES)
+    except BaseException:
+        child.reap(at_once=True)
+        raise
     if stop.requested:
         raise StoppedError
     if status == REFUSED:
@@ -107,7 +111,11 @@ def _fed(descriptor: int, job: bytes, names: Iterable[str]) -> Generator[None]:
             failures.append(e)
 
     thread = threading.Thread(target=feed, name="toolkit-regex-feed", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        os.close(descriptor)
+        raise
     try:
         yield
     finally:

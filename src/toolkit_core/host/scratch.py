@@ -42,7 +42,7 @@ class Scratch:
             self._in_use[session] = self._in_use.get(session, 0) + 1
             unused = self._surplus()
         if unused:
-            threading.Thread(target=_remove, args=(unused,), daemon=True).start()
+            _remove_aside(unused)
         try:
             yield path
         finally:
@@ -102,6 +102,13 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         pass
     return True
+
+
+def _remove_aside(folders: list[str]) -> None:
+    try:
+        threading.Thread(target=_remove, args=(folders,), daemon=True).start()
+    except RuntimeError:  # the system gives no more threads
+        _remove(folders)
 
 
 def _remove(folders: list[str]) -> None:

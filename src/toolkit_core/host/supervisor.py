@@ -53,7 +53,12 @@ class _Link:
 
     def __init__(self) -> None:
         self._work, work = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._link, link = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self._link, link = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        except BaseException:
+            self._work.close()
+            work.close()
+            raise
         try:
             self.process: subprocess.Popen[bytes] = _spawn(work, link)
         except OSError as e:
@@ -176,10 +181,17 @@ class _Shared:
         """A command is over. A supervisor that nobody needs for a moment ends: an idle program has no children."""
         with self._lock:
             self._running -= 1
-            if self._running == 0 and self._link is not None:
-                self._retirement = threading.Timer(SUPERVISOR_IDLE_SECONDS, self._retire)
-                self._retirement.daemon = True
+            if self._running > 0 or self._link is None:
+                return
+            self._retirement = threading.Timer(SUPERVISOR_IDLE_SECONDS, self._retire)
+            self._retirement.daemon = True
+            try:
                 self._retirement.start()
+            except RuntimeError:  # the system gives no more threads to wait in
+                self._retirement = None
+            else:
+                return
+        self._retire()
 
     def _retire(self) -> None:
         with self._lock:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from toolkit_core.errors import ToolError
 from toolkit_core.host.files import HostFiles
 from toolkit_core.ports.files import Content, OpenFile, Pieces
+from toolkit_core.tools import write_file_tool
 
 Produce = Callable[[OpenFile | None], Content]
 
@@ -333,3 +336,22 @@ async def test_extended_attributes_stay(workspace: Path) -> None:
         pytest.skip("no extended attributes on this filesystem")
     await HostFiles(workspace).replace("a.txt", lambda _old: b"new")
     assert os.getxattr(workspace / "a.txt", "user.note") == b"mine"
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.EIO, "io_error"), (errno.EINVAL, None)])
+async def test_a_folder_that_the_disk_does_not_sync_is_said_and_one_that_cannot_be_synced_is_not(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: str | None
+) -> None:
+    whole = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        whole(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    result = await write_file_tool(HostFiles(workspace))(path="a.txt", content="new\n")
+    assert (result.error and result.error.code) == code
+    if code:
+        assert "a.txt was written, but the disk did not confirm that it lasts" in result.text
+    assert (workspace / "a.txt").read_text() == "new\n"

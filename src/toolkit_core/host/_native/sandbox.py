@@ -83,24 +83,35 @@ def run_to_end(
     Returns its exit status (negative for a signal, None where it had to be killed at the deadline) and what it
     wrote to standard error. Raises OSError where it cannot be started.
     """
-    complaints = os.memfd_create("stderr", os.MFD_CLOEXEC)
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    raised: list[int] = []
+    opened: list[int] = []
+
+    def keep(descriptor: int) -> int:
+        opened.append(descriptor)
+        return descriptor
+
     try:
+        complaints = keep(os.memfd_create("stderr", os.MFD_CLOEXEC))
+        null = keep(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC))
         actions: list[tuple[int, int, int]] = []
         for target, source in {0: null, 1: null, 2: complaints, **descriptors}.items():
-            raised.append(fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, _CLEAR_OF_TARGETS))
-            actions.append((os.POSIX_SPAWN_DUP2, raised[-1], target))
+            raised = keep(fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, _CLEAR_OF_TARGETS))
+            actions.append((os.POSIX_SPAWN_DUP2, raised, target))
         pid = os.posix_spawn(argv[0], tuple(argv), environment, file_actions=actions, setsid=True)
-        status = _wait(pid, within_seconds)
+        try:
+            status = _wait(pid, within_seconds)
+        except OSError:  # it could not be watched
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
         size = os.fstat(complaints).st_size
         return status, os.pread(complaints, min(size, _COMPLAINT_BYTES), 0)
     finally:
-        for descriptor in (*raised, complaints, null):
+        for descriptor in opened:
             os.close(descriptor)
 
 
 def _wait(pid: int, within_seconds: float) -> int | None:
+    """Its exit status once it ended, None where it was killed. Raises OSError, and leaves it running then."""
     pidfd = os.pidfd_open(pid)
     try:
         poller = select.poll()

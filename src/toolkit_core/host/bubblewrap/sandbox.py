@@ -147,6 +147,10 @@ class BubblewrapSandbox:
         prepared = await self._prepared(invocation.cwd)
         try:
             confined = ConfinedRun(prepared.records, prepared.runs, self._diagnosis(prepared.layout))
+        except OSError as e:
+            end_all(prepared.records, prepared.runs)
+            hint = "Make fewer calls at once, or try again."
+            raise ToolError(f"{_NOT_RUN}: {e.strerror}", code="io_error", hint=hint, retryable=True) from e
         except BaseException:
             end_all(prepared.records, prepared.runs)
             raise
