@@ -356,3 +356,55 @@ def test_a_harmless_redirection_is_one_at_the_start_too(command: str) -> None:
 async def test_a_deny_holds_for_every_spelling_of_a_host(url: str) -> None:
     assert await action(Policy(deny=["web_fetch(*evil.com*)"], mode="bypass"), FETCH, url) == "deny"
     assert await action(Policy(allow=["web_fetch(http://evil.com/*)"]), FETCH, "http://EVIL.com/") == "ask"
+
+
+@pytest.mark.parametrize(
+    ("rules", "tool", "value", "says"),
+    [
+        ({"ask": ["read_file(secret*)"]}, READ, "a.txt", "allow"),
+        ({"ask": ["read_file(secret*)"]}, READ, "secret.txt", "ask"),
+        ({"allow": ["write_file"]}, WRITE, "a.txt", "allow"),
+        ({"allow": ["write_file(src/*)"]}, WRITE, "src/a.txt", "allow"),
+        ({"allow": ["write_file(src/*)"]}, WRITE, "docs/a.txt", "ask"),
+        ({"allow": ["shell(echo *)"]}, SHELL, "echo $HOME", "allow"),
+        ({"allow": ["shell(echo *)"]}, SHELL, "echo ${x:-$(id)}", "ask"),
+        ({"allow": ["shell(echo *)"]}, SHELL, 'echo "a;b"', "allow"),
+        ({"allow": ["shell(echo *)"]}, SHELL, 'echo "a"; rm -rf x', "ask"),
+        ({"allow": ["shell(echo *)"]}, SHELL, "echo \"it's\" ; rm -rf x '", "ask"),
+        ({"allow": ["shell(echo a@b)"]}, SHELL, "echo a@b", "allow"),
+        ({"allow": ["shell(echo *)"]}, SHELL, 'echo "open', "ask"),
+        ({"allow": ["read_file(ab*ba)"], "mode": "plan"}, READ, "aba", "allow"),
+        ({"deny": ["read_file(ab*ba)"]}, READ, "aba", "allow"),
+        ({"deny": ["read_file(ab*ba)"]}, READ, "abba", "deny"),
+    ],
+)
+async def test_a_rule_holds_for_what_it_matches_and_for_nothing_else(
+    rules: dict[str, Any], tool: Tool[Any], value: str, says: str
+) -> None:
+    assert await action(Policy(**rules), tool, value) == says
+
+
+@pytest.mark.parametrize(
+    ("policy", "tool", "value", "why"),
+    [
+        (Policy(), READ, "a.txt", "it reads only"),
+        (Policy(), NOTE, "a.txt", "it is a plain write"),
+        (Policy(deny=["custom(x*)"]), custom, "", "cannot be evaluated: custom names no subject"),
+        (Policy(deny=["read_file(x*)"]), READ, "broken", "the call cannot be judged (no such place)"),
+        (
+            Policy(deny=["shell(rm *)"]),
+            SHELL,
+            'echo "open',
+            "with certainty: a quotation is not closed",
+        ),
+        (Policy(deny=["shell(rm *)"]), SHELL, "echo $(id)", "something ($)"),
+    ],
+)
+async def test_a_decision_says_why(policy: Policy, tool: Tool[Any], value: str, why: str) -> None:
+    arguments = {"command": value} if tool.kind == "shell" else {"path": value} if tool.kind != "custom" else {}
+    assert why in (await policy.decide(tool, arguments)).reason
+
+
+@pytest.mark.parametrize("effects", [Effects(writes=True, network=True), Effects(writes=True, executes=True)])
+async def test_accept_edits_lets_through_no_write_that_does_more(effects: Effects) -> None:
+    assert await action(Policy(mode="accept_edits"), path_tool("write_file", effects, writes=written)) == "ask"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from toolkit_core.errors import ToolError
 from toolkit_core.limits import EDIT_FILE_BYTES, EDIT_OCCURRENCES, FILE_BLOCK_BYTES
-from toolkit_core.text import first_surrogate
 from toolkit_core.tools._line_ends import LineEndMapper, line_ends_of
 from toolkit_core.tools._near_match import explain_no_match
 from toolkit_core.tools._needle import LineEnds, Needle, sample
@@ -84,11 +83,6 @@ def _check(edit: Edit, name: str) -> None:
             "to replace everything, write the whole file."
         )
         raise ToolError(f"{name}: old_text is empty; nothing was written.", code="invalid_arguments", hint=hint)
-    for field, text in (("old_text", edit.old_text), ("new_text", edit.new_text)):
-        at = first_surrogate(text)
-        if at is not None:
-            message = f"{name}: {field} has a lone surrogate U+{ord(text[at]):04X} at index {at}; nothing was written."
-            raise ToolError(message, code="invalid_arguments", hint="Send the whole character.")
     if edit.old_text == edit.new_text:
         message = f"{name}: old_text and new_text are the same; nothing was written."
         raise ToolError(message, code="no_change", hint="Give the changed text as new_text.")

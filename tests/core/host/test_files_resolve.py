@@ -307,3 +307,53 @@ def test_an_escape_stands_for_bytes_only_where_a_file_of_those_exists(workspace:
 
 def test_an_escape_is_never_a_step_up(workspace: Path) -> None:
     assert Roots(workspace).locate("\\x2e\\x2e/x").real == os.fspath(workspace.resolve() / "\\x2e\\x2e" / "x")
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("out/secret.txt", "through a link"),
+        ("sub/../out/secret.txt", "through a link"),
+        ("{root}/out/secret.txt", "through a link"),
+        ("../workspace-secrets/secret.txt", "is outside the root"),
+        ("sub/../../workspace-secrets/secret.txt", "is outside the root"),
+        ("/etc/passwd", "is outside the root"),
+    ],
+)
+def test_a_refusal_tells_a_link_from_a_path_that_is_spelled_outside(tree: Path, path: str, says: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        Roots(tree).resolve(path.format(root=tree))
+    assert says in caught.value.message
+    assert ("try" in caught.value.hint) == (says == "is outside the root")
+
+
+def test_roots_tell_what_they_were_given(tree: Path) -> None:
+    roots = Roots(tree, [tree / "sub"], "policy")
+    assert roots.roots == (os.fspath(tree), os.fspath(tree / "sub"))
+    assert roots.outside == "policy"
+
+
+def test_a_path_that_is_too_long_only_below_its_root_is_named(tree: Path) -> None:
+    path = "a/" * 2040 + "a"
+    assert len(path) < 4096 < len(os.fspath(tree / path))
+    with pytest.raises(ToolError) as caught:
+        Roots(tree).resolve(path)
+    assert caught.value.code == "invalid_arguments"
+    assert "4,096" in caught.value.message
+
+
+def test_what_is_hidden_is_refused_under_every_spelling_and_through_a_link_that_came_later(tree: Path) -> None:
+    later = tree.parent / "later"
+    roots = Roots(tree, hidden=[os.fspath(tree / "missing"), os.fspath(later)])
+    assert roots.resolve("to_sub/a.txt").subject == "sub/a.txt"
+    assert roots.hidden() == {os.fspath(tree / "missing"), os.fspath(later)}
+    later.symlink_to(tree / "sub")
+    for path in ("missing", "missing/new.txt", "dangling_in", "sub", "sub/a.txt", "to_sub/a.txt", "to_a"):
+        with pytest.raises(ToolError) as caught:
+            roots.resolve(path)
+        assert caught.value.code == "access_denied"
+        assert "hidden by the sandbox" in caught.value.message
+        assert "no setting" in caught.value.hint
+    assert roots.resolve("a.txt").inside
+    with pytest.raises(ToolError):
+        open_judged(roots, "sub/a.txt")

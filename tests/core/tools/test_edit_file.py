@@ -305,3 +305,34 @@ async def test_as_many_places_as_are_taken_are_changed_and_no_more() -> None:
     code, text = await fails(b"ab" * (EDIT_OCCURRENCES + 1), ("a", "c", True))
     assert code == "too_large"
     assert f"more than {EDIT_OCCURRENCES:,} times" in text
+
+
+@pytest.mark.parametrize(
+    ("times", "says"),
+    [
+        (10, "occurs 10 times, at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10; nothing"),
+        (11, "occurs 11 times, at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ...; nothing"),
+        (1_000, "occurs 1,000 times"),
+        (1_001, "occurs more than 1,000 times"),
+    ],
+)
+async def test_places_are_named_up_to_ten_and_counted_up_to_a_thousand(times: int, says: str) -> None:
+    code, text = await fails(b"x\n" * times, ("x", "y"))
+    assert code == "ambiguous_match"
+    assert says in text
+
+
+async def test_a_file_that_begins_with_a_line_end_has_its_places_named_right() -> None:
+    _, text = await fails(b"\nx\nx\n", ("x", "y"))
+    assert "at lines 2, 3; nothing" in text
+
+
+async def test_a_file_may_grow_up_to_the_limit_wherever_it_is_edited() -> None:
+    files = MemoryFiles({"f.txt": b"a" * 90 + b"\nend\n"})  # 95 bytes
+    tool = edit_file_tool(files, max_file_bytes=100)
+    result = await tool(path="f.txt", edits=[{"old_text": "end", "new_text": "the end."}])
+    assert result.error is None, result.text
+    result = await tool(path="f.txt", edits=[{"old_text": "the end.", "new_text": "the end.."}])
+    assert result.error is not None
+    assert result.error.code == "too_large"
+    assert "101 bytes long; at most 100" in result.text

@@ -18,7 +18,9 @@ from tests.core.host.web_servers import Net, Server, answer, fixed
 from toolkit_core import ToolError
 from toolkit_core.host.bridge import run_blocking
 from toolkit_core.host.egress import Connection, Egress, SystemResolver, Target
+from toolkit_core.host.egress import policy as policy_module
 from toolkit_core.host.egress.addresses import refusal
+from toolkit_core.host.egress.policy import dial_directly
 from toolkit_core.host.web import HostWeb
 from toolkit_core.tools import web_fetch_tool
 
@@ -363,3 +365,85 @@ async def test_a_name_that_does_not_resolve_is_an_error_of_the_network() -> None
     with pytest.raises(ToolError, match=r"a\.test does not resolve \(Name or service") as failed:
         await Egress(resolver=resolver).connect("a.test", 80)
     assert failed.value.code == "network_error"
+
+
+@pytest.mark.parametrize(
+    ("settings", "host", "port", "why"),
+    [
+        ({}, "example.com", 25, "port 25"),
+        ({"block_domains": ["example.com"]}, "example.com", 443, "blocked"),
+        ({"allow_domains": ["other.com"]}, "example.com", 443, "not among the hosts"),
+        ({}, "printer.local", 443, "local network"),
+    ],
+)
+def test_a_host_without_a_url_is_judged_as_strictly(settings: dict[str, Any], host: str, port: int, why: str) -> None:
+    with pytest.raises(ToolError, match=why) as caught:
+        Egress(**settings).screen_host(host, port)
+    assert caught.value.code == "refused_url"
+
+
+async def test_a_connection_that_arrives_elsewhere_is_closed_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    aborted: list[bool] = []
+
+    class Writer:
+        def __init__(self, peer: str | None) -> None:
+            self.peer, self.transport = peer, self
+
+        def get_extra_info(self, name: str, default: Any) -> Any:
+            return default if self.peer is None else (self.peer, 80)
+
+        def abort(self) -> None:
+            aborted.append(True)
+
+    async def arrive(peer: str | None) -> Connection:
+        async def opened(*_: Any, **__: Any) -> Any:
+            return asyncio.StreamReader(), Writer(peer)
+
+        monkeypatch.setattr(asyncio, "open_connection", opened)
+        return await dial_directly("93.184.216.34", 80)
+
+    await arrive("93.184.216.34")
+    assert not aborted
+    for peer in ("10.0.0.1", "no address", None):
+        with pytest.raises(ToolError, match="arrived elsewhere") as caught:
+            await arrive(peer)
+        assert caught.value.code == "refused_url"
+    assert len(aborted) == 3
+
+
+async def test_a_connection_that_comes_after_the_first_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+    monkeypatch.setattr(policy_module, "WEB_CONNECT_STAGGER_SECONDS", 0.01)
+
+    class Writer:
+        def __init__(self, address: str) -> None:
+            self.address, self.transport = address, self
+
+        def abort(self) -> None:
+            closed.append(self.address)
+
+    async def dial(address: str, port: int) -> Any:
+        try:
+            await asyncio.sleep(30 if address.endswith("1") else 0.05)
+        except asyncio.CancelledError:
+            if address.endswith("1"):  # its connection stood already
+                return asyncio.StreamReader(), Writer(address)
+            raise
+        return asyncio.StreamReader(), Writer(address)
+
+    egress = Egress(resolver=lambda _: ["93.184.216.31", "93.184.216.32"], dial=dial)
+    _, writer = await egress.connect("example.com", 443)
+    assert writer.address == "93.184.216.32"  # type: ignore[attr-defined]
+    await asyncio.sleep(0)
+    assert closed == ["93.184.216.31"]
+
+
+@pytest.mark.parametrize("answer", ["fe80::1%eth0", "2606:4700::1111%1"])
+async def test_an_answer_with_a_zone_is_no_address_to_connect_to(answer: str) -> None:
+    with pytest.raises(ToolError, match="not a plain address"):
+        await Egress(resolver=lambda _: [answer]).connect("example.com", 443)
+
+
+def test_a_network_may_be_given_by_any_address_in_it() -> None:
+    assert not refused(Egress(allow_private=["10.1.2.3/8"]), "http://10.9.9.9/")
+    assert refused(Egress(allow_private=["10.1.2.3/8"]), "http://192.168.1.1/")
