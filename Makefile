@@ -8,12 +8,13 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+AUDIT := .venv-audit
 
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format soak bench pyodide clean $(VENV)
+.PHONY: help demo test check format soak bench pyodide audit bill clean $(VENV)
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -53,5 +54,12 @@ bench: $(STAMP)  ## measure; the numbers are of this machine
 pyodide: $(STAMP)  ## run tests/neutral in Pyodide, and two tools in a page, without the host
 	@$(BIN)/python -m tests.pyodide
 
+audit: $(STAMP)  ## look the pinned versions up in an advisory database (needs the network)
+	@test -x $(AUDIT)/bin/pip-audit || { $(PYTHON) -m venv $(AUDIT) && $(AUDIT)/bin/pip install --quiet pip-audit; }
+	@$(AUDIT)/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
+
+bill: $(STAMP)  ## write sbom.cdx.json anew
+	@$(BIN)/python -m tests.bill --write
+
 clean:  ## remove what was built
-	@rm -rf $(VENV) .pyodide dist build .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) $(AUDIT) .pyodide dist build .pytest_cache .ruff_cache .hypothesis
