@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, cast, get_type_hints
 
 from langchain_core.tools import BaseTool as LangChainTool
 from langchain_core.tools import StructuredTool
@@ -67,7 +67,8 @@ class BareLangChain(PlainLangChain):
 
 
 for _plain in (PlainLangChain, BareLangChain):  # as where annotations are no strings, which LangChain compiles anew
-    _plain._arun.__annotations__ = get_type_hints(_plain._arun)
+    entry = cast("Any", _plain)._arun
+    entry.__annotations__ = get_type_hints(entry)
 
 
 class PlainLlamaIndex(AsyncBaseTool):
