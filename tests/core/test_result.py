@@ -136,3 +136,9 @@ def test_plain_json_refuses_what_has_no_form_and_what_contains_itself() -> None:
 def test_any_data_survives_strict_json(value: Any) -> None:
     text = ToolResult.ok("t", value).to_json()
     assert json.loads(text.encode("utf-8"))["data"] == plain_json(value)
+
+
+@pytest.mark.parametrize("text", [3, None, ["a"]])
+def test_a_block_whose_text_is_no_string_is_no_result(text: object) -> None:
+    with pytest.raises(ValueError, match="not a tool result"):
+        ToolResult.from_dict({"content": [{"type": "text", "text": text}], "data": None, "error": None})

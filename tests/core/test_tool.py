@@ -529,3 +529,42 @@ def test_a_set_holds_tools_by_name_by_alias_and_by_identity_alone() -> None:
     more = [other]
     assert [tool.name for tool in tools + more] == ["one", "other"]
     assert [tool.name for tool in tools + ToolSet([other])] == ["one", "other"]
+
+
+async def test_a_call_that_another_task_closes_ends_without_a_fault(caplog: pytest.LogCaptureFixture) -> None:
+    @function_tool
+    async def waits() -> str:
+        """Waits."""
+        await asyncio.get_running_loop().create_future()
+        return "never"
+
+    call = waits.call({})
+    call.send(None)
+
+    async def close() -> None:
+        call.close()
+
+    await asyncio.create_task(close())
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("at", [0, 1_048_575, 1_048_576, 2_500_000])
+async def test_a_lone_surrogate_is_escaped_wherever_it_is_in_megabytes_of_text(at: int) -> None:
+    whole = "é" * 2_600_000
+
+    @function_tool
+    async def spoilt() -> ToolResult[None]:
+        """Spoilt."""
+        return ToolResult.ok(f"{whole[:at]}\udcff{whole[at:]}")
+
+    @function_tool
+    async def fine() -> ToolResult[None]:
+        """Fine."""
+        return ToolResult.ok(whole)
+
+    assert (await spoilt()).text == f"{whole[:at]}\\udcff{whole[at:]}"
+    assert (await fine()).text == whole
+
+
+def test_a_description_of_one_character_is_one() -> None:
+    assert function_tool(lambda: "", name="f", description="x").description == "x"
