@@ -22,6 +22,7 @@ from toolkit_core.schema import (
 )
 from toolkit_core.signature import Signature, documentation
 from toolkit_core.tool import Payload, Siblings, Tool, Work
+from toolkit_core.worker_threads import begin_in_thread
 
 if TYPE_CHECKING:
     from toolkit_core.context import ToolContext
@@ -396,7 +397,7 @@ async def _in_thread(work: Callable[[], object], name: str) -> object:
         return outcome
 
     try:
-        value, error = await asyncio.to_thread(carry)
+        value, error = await begin_in_thread(carry)
     except asyncio.CancelledError:
         abandoned.append(True)
         raise

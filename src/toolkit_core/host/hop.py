@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from toolkit_core.cleanup import finish
+from toolkit_core.worker_threads import begin_in_thread
 
 T = TypeVar("T")
 
@@ -44,11 +45,7 @@ async def in_thread(work: Callable[[Stop], T]) -> T:
         stop.check()  # the cancellation may come before a thread is free
         return work(stop)
 
-    try:
-        future = asyncio.get_running_loop().run_in_executor(None, guarded)
-    except RuntimeError:  # no thread is to be had, but the work waits in the pool's queue
-        stop.request()
-        raise
+    future = begin_in_thread(guarded)
     try:
         await asyncio.wait({future})
     except asyncio.CancelledError:

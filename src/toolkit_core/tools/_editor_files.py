@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -11,6 +10,7 @@ from toolkit_core.errors import ToolError
 from toolkit_core.ports.files import Files, FileStat, Listing, MemoryOpenFile, Written
 from toolkit_core.text import one_line_name
 from toolkit_core.turns import Turns
+from toolkit_core.worker_threads import begin_in_thread
 
 if TYPE_CHECKING:
     from toolkit_core.ports.editor import Editor
@@ -121,7 +121,7 @@ async def _off_loop(work: Callable[[], T]) -> T:
         return work()
 
     try:
-        return await asyncio.to_thread(run)
+        return await begin_in_thread(run)
     except RuntimeError:
         if started:
             raise

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support import require
-from toolkit_core import ToolResult
+from toolkit_core import ToolResult, function_tool
 from toolkit_core.host.commands import HostCommands
 from toolkit_core.host.files import HostFiles
 from toolkit_core.host.search import HostSearch
@@ -60,6 +60,26 @@ async def test_a_call_that_needs_one_says_so_and_does_nothing_later(
     assert (workspace / "a.txt").read_text() == "old\n"
     assert not before or len(os.listdir("/proc/self/fd")) <= before
     assert (await CALLS[name](workspace)).error is None
+
+
+async def test_a_function_that_got_no_thread_is_not_run_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[int] = []
+
+    @function_tool
+    def effect() -> str:
+        """Has an effect."""
+        ran.append(1)
+        return "done"
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        result = await effect()
+    assert result.error is not None
+    assert result.error.code == "io_error"
+    await asyncio.to_thread(int)
+    assert ran == []
+    assert (await effect()).text == "done"
+    assert ran == [1]
 
 
 @pytest.mark.parametrize("thread", ["toolkit-confined-start", "toolkit-regex-feed"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 import threading
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from toolkit_core.errors import ToolError
 from toolkit_core.limits import SQLITE_BUSY_SECONDS
+from toolkit_core.worker_threads import begin_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ class Database:
         Raises:
             ToolError: `io_error`, with SQLite's own words, whatever kept it from working.
         """
-        return await asyncio.to_thread(self.run_blocking, work)
+        return await begin_in_thread(lambda: self.run_blocking(work))
 
     def run_blocking(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """The same in the caller's thread."""
