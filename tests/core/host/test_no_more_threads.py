@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tests.support import require
-from toolkit_core import ToolResult, function_tool
+from toolkit_core import ToolError, ToolResult, function_tool
 from toolkit_core.host.commands import HostCommands
+from toolkit_core.host.egress import Egress, SystemResolver
 from toolkit_core.host.files import HostFiles
 from toolkit_core.host.search import HostSearch
 from toolkit_core.tools import glob_tool, grep_tool, read_file_tool, shell_tool, write_file_tool
@@ -119,3 +120,14 @@ async def test_a_command_without_a_thread_to_wait_in_leaves_no_supervisor(
     assert "hi" in result.text
     children = [task.joinpath("children").read_text() for task in Path("/proc/self/task").iterdir()]
     assert "".join(children).strip() == ""
+
+
+async def test_a_look_up_of_a_name_without_a_thread_is_a_network_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    egress = Egress(resolver=SystemResolver(max_threads=1))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(ToolError, match="no thread for the look-up") as caught:
+            await egress.connect("example.com", 443)
+    assert caught.value.code == "network_error"
+    with pytest.raises(ToolError):  # the one thread that may be is not taken for used
+        await asyncio.wait_for(egress.connect("name.invalid.example", 443), 30)
