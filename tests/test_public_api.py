@@ -53,7 +53,8 @@ def _signature(value: Any) -> str:
     if not callable(value) or (isinstance(value, type) and getattr(value, "_is_protocol", False)):
         return ""
     try:
-        return re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(value)))
+        shown = re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(value)))
+        return shown.replace("typing.", "")  # which Pythons put before different names
     except (TypeError, ValueError):
         return ""
 
