@@ -97,7 +97,8 @@ class Roots:
         check_path(path)
         absolute = os.path.join(self.root, path)
         check_path(absolute)
-        known = next((root for root in self._roots if _lies_in(root, absolute)), "/")
+        above = (root for root in self._roots if _lies_in(root, absolute) and _link_target(root) is None)
+        known = next(above, "/")
         return self.resolved(followed(absolute, known=known), absolute=absolute)
 
     def resolved(self, real: str, *, absolute: str | None = None) -> Resolved:
@@ -207,8 +208,8 @@ def followed(absolute: str, *, known: str = "/") -> str:
 
     Args:
         absolute: The path.
-        known: A folder that it begins with and that is real already; had that become a link since, what is opened
-            lies elsewhere, and is refused then.
+        known: A folder that it begins with and that is real already; had one above it become a link since, what is
+            opened lies elsewhere, and is refused then.
     """
     waiting = _parts(absolute[len(known) :])
     real, hops = known, 0
