@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toolkit_core.cli.console import Style, complain
 from toolkit_core.cli.console import say as say_raw
-from toolkit_core.cli.reading_ledger import add_filters, chosen_calls, open_ledger, said
+from toolkit_core.cli.reading_ledger import add_filters, chosen_calls, opened_ledger, said
 from toolkit_core.errors import ToolError
 from toolkit_core.text import one_line_name
 
@@ -37,11 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """List or show."""
-    ledger = open_ledger(options)
     try:
-        if options.entry is not None:
-            return _show(ledger, options)
-        return _list(ledger, options)
+        with opened_ledger(options) as ledger:
+            return _list(ledger, options) if options.entry is None else _show(ledger, options)
     except ToolError as e:
         complain(f"toolkit ledger: {said(e)}")
         return 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from toolkit_core.text import one_line_name
@@ -20,11 +21,17 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--outcome", metavar="O", help="ok, error, cancelled, suspended, or an error's code")
 
 
-def open_ledger(options: argparse.Namespace) -> SQLiteLedger:
-    """The ledger, only to be read."""
+@contextmanager
+def opened_ledger(options: argparse.Namespace) -> Generator[SQLiteLedger]:
+    """The ledger, only to be read; closed at the end."""
+    from toolkit_core.host.bridge import run_blocking
     from toolkit_core.host.sqlite import SQLiteLedger
 
-    return SQLiteLedger(options.ledger, read_only=True)
+    ledger = SQLiteLedger(options.ledger, read_only=True)
+    try:
+        yield ledger
+    finally:
+        run_blocking(ledger.aclose())
 
 
 def said(error: ToolError) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit_core.cli.console import complain, say
-from toolkit_core.cli.reading_ledger import add_filters, chosen_calls, open_ledger, said
+from toolkit_core.cli.reading_ledger import add_filters, chosen_calls, opened_ledger, said
 from toolkit_core.errors import ErrorInfo, ToolError
 from toolkit_core.limits import REPORT_CALLS
 from toolkit_core.result import ToolResult
@@ -31,9 +31,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the page, whole or not at all."""
+    with opened_ledger(options) as ledger:
+        return _draw(ledger, options)
+
+
+def _draw(ledger: SQLiteLedger, options: argparse.Namespace) -> int:
     from toolkit_core.report import render
 
-    ledger = open_ledger(options)
     target = Path(options.output)
     count = 0
 

@@ -171,12 +171,19 @@ def ignore_file(place: Place, pattern: GlobPattern | None, *, heed: bool) -> lis
 def find_ripgrep() -> str | None:
     """The absolute path of a ripgrep; None where there is none."""
     name = "rg.exe" if sys.platform == "win32" else "rg"
-    beside = [os.path.dirname(sys.executable), sysconfig.get_path("scripts")]
+    beside = [os.path.dirname(sys.executable), _scripts()]
     for folder in [*beside, *os.environ.get("PATH", "").split(os.pathsep)]:
         program = os.path.join(folder, name)
         if os.path.isabs(folder) and os.path.isfile(program) and os.access(program, os.X_OK):
             return program
     return None
+
+
+def _scripts() -> str:
+    try:
+        return sysconfig.get_path("scripts")
+    except (AttributeError, OSError):  # short of descriptors Python 3.13.0 cannot read its own configuration
+        return ""
 
 
 def start_ripgrep(program: str | None, folder: int) -> Ripgrep | None:
