@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from toolkit_core import (
+    Arguments,
     Effects,
     ImageBlock,
     Progress,
@@ -25,6 +26,7 @@ from toolkit_core import (
     ToolResult,
     ToolSet,
     function_tool,
+    port_tool,
 )
 
 
@@ -568,3 +570,42 @@ async def test_a_lone_surrogate_is_escaped_wherever_it_is_in_megabytes_of_text(a
 
 def test_a_description_of_one_character_is_one() -> None:
     assert function_tool(lambda: "", name="f", description="x").description == "x"
+
+
+class _Place(Arguments):
+    path: str
+
+
+def _writer(**options: Any) -> Tool[Any]:
+    async def run(args: _Place, context: ToolContext) -> ToolResult[dict[str, Any]]:
+        return ToolResult.ok("done", {})
+
+    async def written(args: _Place) -> tuple[str, ...]:
+        return (f"/w/{args.path}",)
+
+    return port_tool(
+        _Place,
+        run,
+        kind="put",
+        describe=lambda _: "Puts.",
+        payload=dict[str, Any],
+        effects=Effects(writes=True),
+        writes=written,
+        **options,
+    )
+
+
+async def test_a_tool_that_says_what_it_writes_claims_just_that() -> None:
+    claims = await _writer().claims({"path": "a"})
+    assert (claims.paths, claims.read_only, claims.exclusive) == (("/w/a",), False, False)
+
+
+async def test_a_set_finds_tools_by_alias_and_says_what_it_holds(caplog: pytest.LogCaptureFixture) -> None:
+    async def fails() -> None:
+        raise OSError("it does not close")
+
+    tools = ToolSet([_writer(aliases=("store",), name="save")], closers=[fails])
+    assert tools["put"] is tools["store"] is tools["save"] is tools[0]
+    assert repr(tools) == "<ToolSet save>"
+    await tools.aclose()
+    assert "closing a part of the tool set failed" in caplog.text

@@ -33,7 +33,7 @@ class Group:
 
 
 GROUPS = {
-    "containment": Group(("host/resolve.py",), ("core/host/test_files_resolve.py",)),
+    "containment": Group(("host/resolve.py",), ("core/host/test_files_resolve.py", "core/host/test_root_swapped.py")),
     "edit": Group(
         ("tools/_edit_engine.py",),
         (
@@ -54,6 +54,7 @@ GROUPS = {
             "core/test_result.py",
             "core/test_factories.py",
             "core/test_telemetry.py",
+            "core/test_recording.py",
             "core/test_display.py",
         ),
     ),
