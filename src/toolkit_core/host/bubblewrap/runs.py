@@ -154,6 +154,15 @@ class Record:
             self._write([*alive, me], before)
         return Run(token, before, recovered)
 
+    def forget_if_gone(self) -> None:
+        """Remove it where the folder is gone and so are all that ran in it. Raises OSError."""
+        if os.path.lexists(self._root):
+            return
+        with self._locked():
+            runs, before = self._read()
+            if before is not None and not any(_started(run["pid"]) == run["started"] for run in runs):
+                self._write([], before)
+
     def end(self, run: Run) -> str:
         """Sweep after a command whose processes are dead; returns the note."""
         place = self._place(run.token)
@@ -168,3 +177,13 @@ class Record:
         if swept is None:  # without the lock it is swept all the same
             swept = sweep(run.survey, place)
         return " ".join(part for part in (run.recovered, swept.note(place)) if part)
+
+
+def forget_gone(state: str) -> None:
+    """Remove the records of folders that are gone, which no later command in them can remove any more."""
+    with contextlib.suppress(OSError), os.scandir(state) as entries:
+        for name in [entry.name for entry in entries if entry.name.endswith(".json")]:
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                with open(os.path.join(state, name), encoding="ascii") as file:
+                    root = str(json.load(file)["survey"]["root"])
+                Record(state, root).forget_if_gone()

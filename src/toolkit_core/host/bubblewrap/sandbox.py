@@ -22,7 +22,7 @@ from toolkit_core.host.bubblewrap.confine import (
 )
 from toolkit_core.host.bubblewrap.confined_run import ConfinedRun, begin_all, end_all
 from toolkit_core.host.bubblewrap.probing import Probe, find_program, machine_filter, probe
-from toolkit_core.host.bubblewrap.runs import Record, Run, state_folder
+from toolkit_core.host.bubblewrap.runs import Record, Run, forget_gone, state_folder
 from toolkit_core.host.bubblewrap.shared_files import SharedFiles
 from toolkit_core.host.bubblewrap.trust import git_folders, plain, survey
 from toolkit_core.host.commands import HostCommands
@@ -96,6 +96,7 @@ class BubblewrapSandbox:
         self._limits = limits or SandboxLimits()
         self._strict = strict
         self._program: str | None = None
+        self._tidied = False
         self._commands: HostCommands | None = None
 
     @property
@@ -227,6 +228,9 @@ class BubblewrapSandbox:
         """Find the program, record the runs and lay out the mounts. Blocks."""
         program = self._ready()
         state = self._state()
+        if not self._tidied:
+            forget_gone(state)
+            self._tidied = True
         records = [Record(state, root) for root in self._writable]
         try:
             runs = begin_all(records)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit_core.host.bubblewrap.runs import Record, state_folder
+from toolkit_core.host.bubblewrap.runs import Record, forget_gone, state_folder
 
 
 @pytest.fixture
@@ -138,3 +138,24 @@ def test_a_state_folder_that_is_not_ours_alone_is_passed_over(
     found = state_folder([])
     assert found is not None
     assert not found.startswith(str(base))
+
+
+def test_the_record_of_a_folder_that_is_gone_with_all_that_ran_in_it_is_removed(state: Path, base: Path) -> None:
+    state.mkdir(parents=True, exist_ok=True)
+    gone, busy, there = (base / name for name in ("gone", "busy", "there"))
+    for folder in (gone, busy, there):
+        folder.mkdir()
+        Record(str(state), str(folder)).begin()
+    files = {json.loads(file.read_text())["survey"]["root"]: file for file in state.glob("*.json")}
+    for folder in (gone, there):
+        record = json.loads(files[str(folder)].read_text())
+        record["runs"][0]["started"] = "1"  # its owner is dead
+        files[str(folder)].write_text(json.dumps(record))
+    (state / "spoilt.json").write_text("{")
+    for folder in (gone, busy):
+        folder.rmdir()
+    forget_gone(str(state))
+    assert not files[str(gone)].exists()
+    assert files[str(busy)].exists()
+    assert files[str(there)].exists()
+    forget_gone(str(state / "missing"))
