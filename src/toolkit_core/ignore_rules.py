@@ -20,6 +20,7 @@ ALWAYS_SKIPPED: Final = frozenset({".git", "node_modules"})
 _NOBODY: Final = "\x01toolkit-probe\x01"
 """A name that no rule spells out: ignored only where everything is."""
 _SUFFIX: Final = re.compile(r"\*(\.[^*?\[\\/.]+)\Z")
+_UNCOMMON: Final = re.compile(r"\A\xef\xbb\xbf|^(?!#).*(?:[{}]|\[:|[\t\v\f]\r?$)", re.MULTILINE)
 _POSIX_CLASSES: Final = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
@@ -99,8 +100,10 @@ class _Table:
 class IgnoreRules:
     """The rules of one .gitignore, for paths relative to its folder."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[Rule], *, uncommon: bool = False) -> None:
         self.rules: tuple[Rule, ...] = tuple(rules)
+        self.uncommon: bool = uncommon
+        """Whether other readers of such files take a line otherwise: braces, a class, a tab at its end, a mark."""
         self._files, self._folders = _Table(), _Table()
         for number, rule in enumerate(self.rules):
             self._folders.add(rule, number)
@@ -123,7 +126,8 @@ class IgnoreRules:
     def parse(cls, content: bytes) -> IgnoreRules:
         """Read a file's content; a line that cannot be a pattern matches nothing, as in git."""
         text = content.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
-        return cls(rule for line in text.split("\n") if (rule := parse_rule(line)) is not None)
+        rules = (rule for line in text.split("\n") if (rule := parse_rule(line)) is not None)
+        return cls(rules, uncommon=bool(_UNCOMMON.search(content.decode("latin-1"))))
 
     def verdict(self, path: str, name: str, *, folder: bool) -> bool | None:
         """True: ignored; False: kept by a `!` rule; None: no rule fits. `name` is the last part of `path`."""

@@ -48,7 +48,15 @@ class Grep:
         self._rules_hold = not include and not self.place.ignored
         self._skipped = self.place.skipped(self.pattern, include_ignored=include)
         self._chosen: frozenset[str] | None = None
-        if self._rules_hold and self.place.names_ignored(self.pattern):
+        self._listings: list[Walk] = []
+        names_ignored = self._rules_hold and self.place.names_ignored(self.pattern)
+        self._named = not include and (names_ignored or not self._rules_hold)
+        return self._search(by_walk=names_ignored or (self._rules_hold and self.place.has_uncommon_rules()))
+
+    def _search(self, *, by_walk: bool) -> GrepFound:
+        """Search what the engine's own walk finds, or what ours does."""
+        self._listings.clear()
+        if by_walk:
             try:
                 self._chosen = frozenset(self._choose())
             except StoppedError:
@@ -56,7 +64,6 @@ class Grep:
                     raise
                 return GrepFound(incomplete="the walk")
         self._heed = self._rules_hold and self._chosen is None
-        named = not self._heed and not include
         if self.engine is None:
             found = self._with_re("")
         else:
@@ -66,20 +73,19 @@ class Grep:
                 if e.wants_multiline:
                     raise _spans_lines() from e
                 found = self._with_re(str(e))
-        found = replace(found, named_ignored=named)
+        found = replace(found, named_ignored=self._named)
         return found if found.rows or found.counts or found.incomplete else self._explain(found)
 
     def _choose(self) -> Iterator[str]:
-        """The files that a filter picks which spells out an ignored name: by the very walk that finds names.
+        """The files by the very walk that finds names: a filter spells out an ignored name, or rules are uncommon.
 
-        It overrides the ignoring of what it names, but opens no ignored folder that it does not name.
+        It overrides the ignoring of what is named, but opens no ignored folder that is not.
         """
-        assert self.pattern is not None  # noqa: S101 - for the type checker
-        step: Step | None = self.pattern.start
+        step: Step | None = self._everything() if self.pattern is None else self.pattern.start
         steps: list[Step | None] = [step]
         for name in self.place.inner:
             step = step and step.enter(name)
-        if self.place.inner:
+        if self.place.inner and self.pattern is not None:
             steps.append(step)
         for start in steps:
             if start is not None:
@@ -117,6 +123,8 @@ class Grep:
             raise _spans_lines() from e
         except PatternRefusedError as e:
             raise _bad_pattern(self.query.pattern, refusal, str(e)) from e
+        if unreadable is not None:
+            unreadable += sum(walk.unreadable for walk in self._listings)
         return self._result(collector, unreadable, "python re")
 
     def _names(self) -> Iterator[str]:
@@ -139,6 +147,7 @@ class Grep:
         walk = Walk(skipped=self._skipped, heed=self._rules_hold, show_ignored=show_ignored, files_only=True)
         walk.hidden = self.place.hidden
         walk.check = (lambda: self._check_count(walk)) if show_ignored else self.stop.check
+        self._listings.append(walk)
         scope = self.place.scope if self._rules_hold else None
         return walk.run(self.place.start, step, scope, prefix=self.place.prefix)
 
@@ -166,6 +175,9 @@ class Grep:
         """What an empty answer did not search: ignored files, binary ones."""
         with self.stop.within(SEARCH_COUNT_SECONDS):
             ignored, ignored_bounded = self._count_ignored()
+        if self._heed and any(walk.uncommon for walk in self._listings):
+            return self._search(by_walk=True)  # the engine may have left out what git would not
+        with self.stop.within(SEARCH_COUNT_SECONDS):
             binary, binary_bounded = self._count_binary()
         return replace(
             found,

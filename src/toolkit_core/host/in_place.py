@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from toolkit_core.host.folders import Folder
 
 RECOVERY_SUFFIX: Final = ".toolkit-recovery"
+_COPIES: Final = 1_000
+_copies: Final[set[tuple[int, int]]] = set()
+"""Device and inode of the copies that this process made: the next write of the same file may replace its own."""
 
 
 def write_in_place(
@@ -30,8 +34,7 @@ def write_in_place(
         OSError: The system refused; the old bytes are back in place and the copy is gone.
         ToolError: `io_error`: the old bytes could not be put back; the text names the copy.
     """
-    copy = recovery_name(name)
-    _keep(folder, copy, old, sync=sync)
+    copy = _keep(folder, name, old, sync=sync)
     descriptor = reopened(old, os.path.join(folder.real, name), os.O_WRONLY)
     try:
         _overwrite(descriptor, content)
@@ -45,21 +48,42 @@ def write_in_place(
         os.close(descriptor)
 
 
-def recovery_name(name: str) -> str:
-    """The name of the copy: the file's, hidden and marked, cut where it would be too long."""
-    raw = os.fsencode(name)[: NAME_MAX_BYTES - len(RECOVERY_SUFFIX) - 1]
-    return f".{os.fsdecode(raw)}{RECOVERY_SUFFIX}"
+def recovery_name(name: str, number: int = 0) -> str:
+    """The name of a copy: the file's, hidden and marked, cut where it would be too long."""
+    suffix = f"{RECOVERY_SUFFIX}-{number}" if number else RECOVERY_SUFFIX
+    raw = os.fsencode(name)[: NAME_MAX_BYTES - len(suffix) - 1]
+    return f".{os.fsdecode(raw)}{suffix}"
 
 
-def _keep(folder: Folder, copy: str, old: int, *, sync: bool) -> None:
-    with temporary(folder, copy, private=True) as kept:
+def _keep(folder: Folder, name: str, old: int, *, sync: bool) -> str:
+    """Copy the old bytes beside the file; the name of the copy."""
+    with temporary(folder, recovery_name(name), private=True) as kept:
         _copy_bytes(old, kept.descriptor)
         kept.take_over(old, os.fstat(old))
         if sync:
             os.fsync(kept.descriptor)
+        copy = _own_name(folder, name)
         os.rename(kept.name, copy, src_dir_fd=folder.descriptor, dst_dir_fd=folder.descriptor)
+        status = os.fstat(kept.descriptor)
+        if len(_copies) >= _COPIES:
+            _copies.clear()
+        _copies.add((status.st_dev, status.st_ino))
     if sync:
         folder.sync()
+    return copy
+
+
+def _own_name(folder: Folder, name: str) -> str:
+    """A free name, or that of a copy that this process made: what else lies there, a killed write's copy too, stays."""
+    for number in range(_COPIES):
+        copy = recovery_name(name, number)
+        try:
+            status = os.stat(copy, dir_fd=folder.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return copy
+        if (status.st_dev, status.st_ino) in _copies:
+            return copy
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
 def _overwrite(descriptor: int, content: Content) -> None:

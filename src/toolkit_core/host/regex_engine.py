@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from toolkit_core.ports.search import GrepQuery
 
 _PROGRAM: Final = Path(__file__).with_name("regex_worker.py")
+_MISREAD: Final = re.compile(r"\[:\^?[a-z]+:\]|(?<!\\)(?:\\\\)*\\(?:[<>]|b\{(?:start|end))")
+"""What means something to ripgrep and something else to `re`, which says nothing: [:alpha:], \\<, \\>, \\b{start}."""
+
 _ORPHAN_SECONDS: Final = 5.0  # after the owner's own deadline
 
 
@@ -46,6 +50,9 @@ def search_with_re(
         StoppedError: `stop` was called.
         ToolError: `unavailable`: no Python can be started; `io_error`: the worker failed.
     """
+    misread = None if query.fixed_strings else _MISREAD.search(query.pattern)
+    if misread is not None:
+        raise PatternRefusedError(f"{misread[0]} at index {misread.start()} is not its syntax")
     read_end, write_end = os.pipe()
     try:
         child = _start(place.root, read_end)
@@ -76,7 +83,6 @@ def _start(root: int, stdin: int) -> Child:
 
 
 def _job(query: GrepQuery, place: Place, stop: Stop) -> bytes:
-    import re
     import time
 
     job = {

@@ -230,19 +230,27 @@ class _Glob:
         with open_place(self._roots, path) as place:
             if place.is_file:
                 return empty
-            ignored, bounded = self._count(place, pattern, lambda found: found[2], show_ignored=True)
+            ignored, bounded, unreadable = self._count(place, pattern, lambda found: found[2], show_ignored=True)
             deeper = None
             if not pattern.has_any_depth:
-                deeper, cut = self._count(place, pattern.deeper(), lambda found: not found[2])
+                deeper, cut, unreadable = self._count(place, pattern.deeper(), lambda found: not found[2])
                 bounded = bounded or cut
             literal = _exists(place, self._query.pattern)
-        return replace(empty, ignored_count=ignored, deeper_count=deeper, counts_incomplete=bounded, literal=literal)
+        return replace(
+            empty,
+            ignored_count=ignored,
+            deeper_count=deeper,
+            counts_incomplete=bounded,
+            literal=literal,
+            unreadable=max(empty.unreadable, unreadable),
+        )
 
     def _count(
         self, place: Place, pattern: GlobPattern, counts: Callable[[Found], bool], *, show_ignored: bool = False
-    ) -> tuple[int, bool]:
+    ) -> tuple[int, bool, int]:
+        """How many, whether the count was cut, and how many folders could not be read."""
         if show_ignored and self._query.include_ignored:
-            return 0, False
+            return 0, False, 0
         walk = self._walk(place, pattern, show_ignored=show_ignored)
         walk.check = lambda: self._check_count(walk)
         number = 0
@@ -252,8 +260,8 @@ class _Glob:
         except StoppedError:
             if self._stop.requested:
                 raise
-            return number, True
-        return number, False
+            return number, True, walk.unreadable
+        return number, False, walk.unreadable
 
     def _check_count(self, walk: Walk) -> None:
         self._stop.check()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from toolkit_core.host.judged import Judged, open_judged, refuse_special
 from toolkit_core.host.os_errors import system_refused
-from toolkit_core.host.walk import OPEN_FOLDER, open_below, read_rules
+from toolkit_core.host.walk import IGNORE_FILE, OPEN_FOLDER, open_below, read_rules
 from toolkit_core.ignore_rules import IgnoreScope, skipped_names, spells_out_ignored
 from toolkit_core.text import one_line_name
 
@@ -74,6 +74,15 @@ class Place:
         rules = read_rules(self.start)
         scope = self.scope if rules is None else IgnoreScope(rules, len(self.prefix), self.scope)
         return scope is not None and spells_out_ignored(scope, self.prefix, pattern)
+
+    def has_uncommon_rules(self) -> bool:
+        """Whether its own .gitignore is no plain file, or one that others read otherwise than git."""
+        try:
+            os.stat(IGNORE_FILE, dir_fd=self.start, follow_symlinks=False)
+        except OSError:
+            return False
+        rules = None if self.is_file else read_rules(self.start)
+        return not self.is_file and (rules is None or rules.uncommon)
 
 
 @contextmanager

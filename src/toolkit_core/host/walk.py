@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
 OPEN_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_IGNORE_FILE: Final = ".gitignore"
+IGNORE_FILE: Final = ".gitignore"
 
 
 Found = tuple[str, FileKind, bool, int]
@@ -43,6 +43,7 @@ class Walk:
         check: Called once a folder; raises to end the walk.
         unreadable: Folders that could not be read.
         entries: Entries that were looked at.
+        uncommon: Whether a .gitignore was met that others may read otherwise, or that is no plain file.
     """
 
     skipped: frozenset[str] = frozenset()
@@ -54,6 +55,7 @@ class Walk:
     check: Callable[[], None] = field(default=lambda: None)
     unreadable: int = 0
     entries: int = 0
+    uncommon: bool = False
 
     def run(self, folder: int, step: Step, scope: IgnoreScope | None, *, prefix: str = "") -> Generator[Found]:
         """Every matching entry below an open folder, in order of path.
@@ -138,6 +140,7 @@ class _Descent:
             return
         if has_rules and self._walk.heed and not ignored:
             rules = read_rules(descriptor)
+            self._walk.uncommon |= rules is None or rules.uncommon
             if rules is not None:
                 frame.scope = IgnoreScope(rules, len(self._prefix + path), scope)
         self._choose(frame, step, folders, hits)
@@ -158,7 +161,7 @@ class _Descent:
                 others += 1
                 if accepts(name):
                     hits.append(entry)
-                if name == _IGNORE_FILE:
+                if name == IGNORE_FILE:
                     has_rules = True
         self._walk.entries += others + len(folders)
         return has_rules
@@ -260,7 +263,7 @@ def read_rules(folder: int) -> IgnoreRules | None:
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        descriptor = os.open(_IGNORE_FILE, flags, dir_fd=folder)
+        descriptor = os.open(IGNORE_FILE, flags, dir_fd=folder)
     except OSError:
         return None
     try:

@@ -128,6 +128,9 @@ def _number(value: Any, kind: str, path: str, problems: list[tuple[str, str]]) -
             return int(value)
         if _NUMBER.fullmatch(value):
             value = float(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        problems.append((path, "must fit into 64 bits"))
+        return 0
     if kind == "integer" and isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return int(value)
     return value

@@ -14,6 +14,7 @@ from toolkit_core.limits import GLOB_LIMIT, GLOB_PATTERN_MAX_CHARS, SEARCH_LIMIT
 from toolkit_core.ports.search import GlobFound, GlobQuery
 from toolkit_core.result import ToolResult
 from toolkit_core.text import one_line_name, shown_name
+from toolkit_core.tools._hinted_files import hinted
 from toolkit_core.tools._search_words import (
     ON_DISK,
     PATH_ALIASES,
@@ -89,7 +90,8 @@ def glob_tool(
 
     async def run(args: GlobArguments, context: ToolContext) -> ToolResult[GlobData]:
         query = GlobQuery(args.pattern, args.path, args.limit, args.sort, args.include_ignored)
-        found = await search.glob(query)
+        with hinted():
+            found = await search.glob(query)
         notes = [*_notes(found, args), *([ON_DISK] if editor else [])]
         lines, paths = await _shown(found)
         if found.incomplete:
@@ -171,7 +173,7 @@ def _absence(found: GlobFound, args: GlobArguments) -> str:
     if found.deeper_count:
         number = counted(found.deeper_count, "entry", "entries", at_least=bound)
         sentences.append(f"With **/ in front it would match {number}: {'**/' + pattern!r}.")
-    elif found.deeper_count == 0 and not bound:
+    elif found.deeper_count == 0 and not bound and not found.unreadable:
         sentences.append("With **/ in front (any depth) it would match nothing either.")
     if found.ignored_count:
         number = counted(found.ignored_count, "ignored entry", "ignored entries", at_least=bound)

@@ -23,6 +23,7 @@ from toolkit_core.limits import (
 from toolkit_core.ports.search import GrepFound, GrepQuery, Row
 from toolkit_core.result import ToolResult
 from toolkit_core.text import one_line_name, shown_name
+from toolkit_core.tools._hinted_files import hinted
 from toolkit_core.tools._search_words import (
     ON_DISK,
     PATH_ALIASES,
@@ -142,7 +143,8 @@ def grep_tool(
 
     async def run(args: GrepArguments, context: ToolContext) -> ToolResult[GrepData]:
         _refuse_line_feed(args)
-        found = await search.grep(_query(args))
+        with hinted():
+            found = await search.grep(_query(args))
         shown = await _shown(found, args)
         notes = [*_notes(found, shown, args), *([ON_DISK] if editor else [])]
         if found.incomplete:

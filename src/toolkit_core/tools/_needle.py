@@ -22,6 +22,8 @@ _RARE_FOUND: Final = 512
 
 _RARE_LOOKED_AT: Final = 256
 
+_WINDOW_BYTES: Final = 4_096
+
 LineEnds = Literal["lf", "crlf", "mixed"]
 """What a text's line feeds are: all alone, all behind a carriage return, or some of each."""
 
@@ -97,10 +99,9 @@ class Needle:
                 return found
         return None
 
-    def find_all(self, buffer: bytes, high: int, most: int) -> list[tuple[int, int]]:
-        """All matches in `buffer[:high]` from the left, none overlapping another; one more than `most` at most."""
+    def find_all(self, buffer: bytes, low: int, high: int, most: int) -> list[tuple[int, int]]:
+        """All matches in `buffer[low:high]` from the left, none overlapping another; one more than `most` at most."""
         found: list[tuple[int, int]] = []
-        low = 0
         while len(found) <= most and (match := self.find(buffer, low, high)) is not None:
             found.append(match)
             low = match[1]
@@ -122,8 +123,27 @@ class Needle:
         if self.pattern is None:
             at = buffer.find(self.literal, low, high) if self.rare is None else self._by_rare_byte(buffer, low, high)
             return None if at < 0 else (at, at + len(self.literal))
+        if self.codec.width == 1:
+            return self._by_line_feeds(buffer, low, high)
         match = self.pattern.search(buffer, low, high)
         return None if match is None else match.span()
+
+    def _by_line_feeds(self, buffer: bytes, low: int, high: int) -> tuple[int, int] | None:
+        """The same as the pattern's search, in linear time: where each CRLF is an LF, the text is a literal.
+
+        The first windows are small, so that many matches close together cost no long window each.
+        """
+        assert self.pattern is not None  # noqa: S101 - for the type checker
+        size = max(_WINDOW_BYTES, 2 * self.max_bytes)
+        while low < high:
+            window = buffer[low : min(high, low + size + self.max_bytes)]
+            found = window.replace(b"\r\n", b"\n").find(self.literal)
+            if found >= 0:
+                match = self.pattern.match(buffer, low + _unfolded(window, found), high)
+                return None if match is None else match.span()
+            low += size
+            size = min(2 * size, EDIT_SEARCH_BYTES)
+        return None
 
     def _by_rare_byte(self, buffer: bytes, low: int, high: int) -> int:
         index = self.rare or 0
@@ -135,6 +155,14 @@ class Needle:
                 return at - index if at >= 0 else -1
             at += 1
         return buffer.find(self.literal, at - index, high)  # not so rare in this part
+
+
+def _unfolded(text: bytes, place: int) -> int:
+    """The index in a text of what is at `place` where each CRLF of it is an LF."""
+    at = place
+    while (further := place + text.count(b"\r\n", 0, at)) != at:
+        at = further
+    return at + 1 if text[at - 1 : at + 1] == b"\r\n" and at else at
 
 
 def _literal(codec: Codec, literal: bytes, common: Mapping[int, int] | None, check: Callable[[], object]) -> Needle:

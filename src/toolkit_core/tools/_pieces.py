@@ -91,7 +91,7 @@ class PieceTable:
         """All matches from the first one on, none overlapping another; one more than `most` at most."""
         self._catch_up()
         if len(self._pieces) == 1 and self._pieces[0].start == 0:
-            return needle.find_all(self._pieces[0].buffer, self._pieces[0].end, most)
+            return needle.find_all(self._pieces[0].buffer, first[0], self._pieces[0].end, most)
         spans = [first]
         while len(spans) <= most and (found := self.find(needle, spans[-1][1])) is not None:
             spans.append(found)

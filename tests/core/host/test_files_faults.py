@@ -375,3 +375,26 @@ def test_a_running_program_can_be_replaced(workspace: Path) -> None:
     finally:
         running.kill()
         running.wait()
+
+
+@pytest.mark.usefixtures("can_mount")
+def test_a_recovery_copy_takes_no_name_that_holds_anything_of_somebody_else(workspace: Path) -> None:
+    (workspace / "inner").write_text("the old content")
+    (workspace / "mounted").write_text("")
+    (workspace / recovery_name("mounted")).write_text("a person's, or a killed write's only good copy")
+    (workspace / recovery_name("mounted", 1)).mkdir()
+    out = child(
+        """
+        import subprocess
+        subprocess.run(["mount", "--bind", root + "/inner", root + "/mounted"], check=True)
+        for content in (b"one", b"two"):
+            w = write("mounted", content)
+            print(w.recovery_copy, open(root + "/mounted", "rb").read() == content)
+        """,
+        workspace,
+        wrapper=("unshare", "-m"),
+    )
+    copy = recovery_name("mounted", 2)
+    assert out.splitlines() == [f"{copy} True"] * 2
+    assert (workspace / copy).read_text() == "one"
+    assert (workspace / recovery_name("mounted")).read_text().startswith("a person's")
