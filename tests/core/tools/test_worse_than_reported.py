@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support import require
-from toolkit_core import ToolSet, default_tools
+from toolkit_core import ToolResult, ToolSet, default_tools
 
 ROOT = os.geteuid() == 0
 
@@ -21,6 +21,12 @@ ROOT = os.geteuid() == 0
 @pytest.fixture
 def tools(workspace: Path) -> ToolSet:
     return default_tools(workspace)
+
+
+def data_of(result: ToolResult[Any]) -> dict[str, Any]:
+    """The payload of a call that went well."""
+    assert result.data is not None, result.text
+    return result.data
 
 
 def git_lists(folder: Path) -> set[str]:
@@ -56,9 +62,9 @@ async def test_grep_leaves_out_what_git_ignores_and_nothing_else(
     wanted = seen & {f"{where}b.log"}
     # Below the start a mark makes ripgrep show what git ignores; no absence is claimed, so nobody looks closer.
     shown = {f"{where}b.log"} if where and rules.startswith(b"\xef") and pattern == "needle" else wanted
-    assert {row["path"] for row in result.data["rows"]} == shown
+    assert {row["path"] for row in data_of(result)["rows"]} == shown
     result = await tools["grep"](pattern=pattern, glob="*.log", output_mode="files_with_matches")
-    assert set(result.data["files"]) == shown
+    assert set(data_of(result)["files"]) == shown
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "link"])
@@ -74,7 +80,7 @@ async def test_a_gitignore_that_is_no_plain_file_stops_no_search(tools: ToolSet,
     before = time.monotonic()
     result = await tools["grep"](pattern="needle")
     assert time.monotonic() - before < 10
-    assert [row["path"] for row in result.data["rows"]] == ["b.log"]
+    assert [row["path"] for row in data_of(result)["rows"]] == ["b.log"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +102,7 @@ async def test_what_only_ripgrep_understands_is_refused_where_only_re_could_sear
 @pytest.mark.parametrize("pattern", [r"\\<foo(?=\()", r"[a-z:]+(?=\()", r"\[:(?=x)"])
 async def test_what_re_reads_alike_is_searched(tools: ToolSet, workspace: Path, pattern: str) -> None:
     (workspace / "css").write_text("\\<foo(bar)\n[:x\n")
-    assert (await tools["grep"](pattern=pattern)).data["rows"]
+    assert data_of(await tools["grep"](pattern=pattern))["rows"]
 
 
 def test_a_folder_that_cannot_be_read_is_told_by_every_engine(workspace: Path) -> None:
@@ -157,7 +163,7 @@ async def test_in_mixed_line_ends_each_place_keeps_its_own_however_many_there_ar
     await tools["read_file"](path="x")
     edit = {"old_text": "a\nb", "new_text": "c\nd", "replace_all": True}
     result = await tools["edit_file"](path="x", edits=[edit])
-    assert result.data["replacements"] == 6000
+    assert data_of(result)["replacements"] == 6000
     assert (workspace / "x").read_bytes() == data.replace(b"a", b"c").replace(b"b", b"d")
 
 
@@ -179,7 +185,7 @@ async def test_the_mark_of_a_utf_16_file_is_no_text_that_an_edit_replaces(tools:
     await tools["read_file"](path="b")
     edit = {"old_text": "\ufeff", "new_text": "X", "replace_all": True}
     result = await tools["edit_file"](path="b", edits=[edit])
-    assert result.data["replacements"] == 1
+    assert data_of(result)["replacements"] == 1
     assert (workspace / "b").read_bytes() == b"\xff\xfe" + "aXb".encode("utf-16-le")
 
 
