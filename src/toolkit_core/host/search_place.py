@@ -76,7 +76,12 @@ class Place:
         return scope is not None and spells_out_ignored(scope, self.prefix, pattern)
 
     def has_uncommon_rules(self) -> bool:
-        """Whether its own .gitignore is no plain file, or one that others read otherwise than git."""
+        """Whether its own .gitignore is no plain file, or it or one above is read otherwise by others than by git."""
+        above = self.scope
+        while above is not None:
+            if above.rules.uncommon:
+                return True
+            above = above.outer
         try:
             os.stat(IGNORE_FILE, dir_fd=self.start, follow_symlinks=False)
         except OSError:

@@ -67,6 +67,19 @@ async def test_grep_leaves_out_what_git_ignores_and_nothing_else(
     assert set(data_of(result)["files"]) == shown
 
 
+@pytest.mark.parametrize("rules", ["[[:alpha:]].log\n", "*.{log,txt}\n", "sub/b.log\t\n", "b.log\n"])
+async def test_grep_below_a_folder_heeds_the_rules_above_as_git_does(
+    tools: ToolSet, workspace: Path, rules: str
+) -> None:
+    (workspace / "sub").mkdir()
+    (workspace / ".gitignore").write_text(rules)
+    for name in ("b.log", "bb.log"):
+        (workspace / "sub" / name).write_text("needle\n")
+    seen = git_lists(workspace)
+    result = await tools["grep"](pattern="needle", path="sub")
+    assert {row["path"] for row in data_of(result)["rows"]} == seen
+
+
 @pytest.mark.parametrize("kind", ["fifo", "folder", "link"])
 async def test_a_gitignore_that_is_no_plain_file_stops_no_search(tools: ToolSet, workspace: Path, kind: str) -> None:
     (workspace / "b.log").write_text("needle\n")
