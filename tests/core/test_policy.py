@@ -373,6 +373,7 @@ async def test_a_deny_holds_for_every_spelling_of_a_host(url: str) -> None:
         ({"allow": ["shell(echo *)"]}, SHELL, "echo \"it's\" ; rm -rf x '", "ask"),
         ({"allow": ["shell(echo a@b)"]}, SHELL, "echo a@b", "allow"),
         ({"allow": ["shell(echo *)"]}, SHELL, 'echo "open', "ask"),
+        ({"allow": ["shell(echo *)"]}, SHELL, "echo a ;; echo b", "ask"),
         ({"allow": ["read_file(ab*ba)"], "mode": "plan"}, READ, "aba", "allow"),
         ({"deny": ["read_file(ab*ba)"]}, READ, "aba", "allow"),
         ({"deny": ["read_file(ab*ba)"]}, READ, "abba", "deny"),

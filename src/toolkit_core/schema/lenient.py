@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from toolkit_core.limits import SHOWN_INTEGER_BITS
 from toolkit_core.schema.messages import surrogate_text
 
 Schema = Mapping[str, Any]
@@ -128,8 +129,8 @@ def _number(value: Any, kind: str, path: str, problems: list[tuple[str, str]]) -
             return int(value)
         if _NUMBER.fullmatch(value):
             value = float(value)
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        problems.append((path, "must fit into 64 bits"))
+    if isinstance(value, int) and value.bit_length() > SHOWN_INTEGER_BITS:
+        problems.append((path, "is a number of more digits than can be written"))
         return 0
     if kind == "integer" and isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return int(value)

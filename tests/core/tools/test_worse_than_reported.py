@@ -181,8 +181,8 @@ async def test_in_mixed_line_ends_each_place_keeps_its_own_however_many_there_ar
 
 
 @pytest.mark.parametrize("name", ["offset", "char_offset", "limit"])
-@pytest.mark.parametrize("number", [10**5000, -(10**5000), 2**63, 10**30], ids=["huge", "negative", "first", "far"])
-async def test_a_number_that_no_machine_holds_is_refused_in_words(
+@pytest.mark.parametrize("number", [10**5000, -(10**5000)], ids=["huge", "negative"])
+async def test_a_number_that_cannot_be_written_is_refused_in_words(
     tools: ToolSet, workspace: Path, name: str, number: int
 ) -> None:
     (workspace / "a").write_text("x\n")
