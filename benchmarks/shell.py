@@ -38,7 +38,7 @@ def rows(peers: Peers, folder: Path, *, quick: bool) -> Iterator[Row]:
         yield Row(name, 1.4, burst(answered(lambda command=command: tool(command=command))), xargs(command))
     given = {"root": str(folder), "command": FLOOD}
     yield Row(
-        "200 MB of output, 1 MiB kept, against sh | cat",
+        "200 MB of output, 1 MiB kept, against sh piped into cat",
         1.3,
         answered(lambda: tool(command=FLOOD)),
         lambda: asyncio.to_thread(subprocess.run, ["sh", "-c", f"bash -c '{FLOOD}' | cat > /dev/null"], check=True),

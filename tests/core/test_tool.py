@@ -15,7 +15,9 @@ from pydantic import BaseModel
 
 from toolkit_core import (
     Arguments,
+    Claims,
     Effects,
+    ErrorInfo,
     ImageBlock,
     Progress,
     Suspended,
@@ -609,3 +611,56 @@ async def test_a_set_finds_tools_by_alias_and_says_what_it_holds(caplog: pytest.
     assert repr(tools) == "<ToolSet save>"
     await tools.aclose()
     assert "closing a part of the tool set failed" in caplog.text
+
+
+async def test_a_tool_with_a_time_limit_returns_what_its_body_returned() -> None:
+    @function_tool(timeout_seconds=5)
+    async def quick() -> str:
+        """Quick."""
+        return "in time"
+
+    assert (await quick()).text == "in time"
+
+
+async def test_a_result_made_by_the_body_is_held_to_the_declared_payload_where_it_is_no_error() -> None:
+    @function_tool(returns=Reading)
+    async def reading(kind: str) -> Any:
+        """Reads."""
+        if kind == "error":
+            return ToolResult.failure(ErrorInfo("not_found", "there is none", "Look elsewhere."), data={"no": 1})
+        return ToolResult.ok("read", {"value": 1} if kind == "good" else {"no": 1})
+
+    assert (await reading(kind="good")).error is None
+    bad, error = await reading(kind="bad"), await reading(kind="error")
+    assert bad.error is not None
+    assert bad.error.code == "invalid_result"
+    assert error.error is not None
+    assert error.error.code == "not_found"
+
+
+async def test_claims_that_a_tool_names_stand_before_what_it_writes() -> None:
+    async def claims(args: _Place) -> Claims:
+        return Claims(paths=("/elsewhere",), exclusive=True)
+
+    assert await _writer(claims=claims).claims({"path": "a"}) == Claims(paths=("/elsewhere",), exclusive=True)
+
+
+async def test_a_refused_thread_is_an_error_to_try_again_and_another_runtime_error_is_a_fault() -> None:
+    @function_tool
+    async def fails(text: str) -> str:
+        """Fails."""
+        raise RuntimeError(text)
+
+    refused, other = await fails(text="can't start new thread"), await fails(text="something else")
+    assert refused.error is not None
+    assert (refused.error.code, refused.error.retryable) == ("io_error", True)
+    assert "thread" in refused.error.message
+    assert refused.error.hint
+    assert other.error is not None
+    assert other.error.code == "internal"
+
+
+def test_images_of_a_result_are_its_image_blocks() -> None:
+    image = ImageBlock("image/png", b"x")
+    assert ToolResult.ok("text", images=(image,)).images == (image,)
+    assert ToolResult.ok("text").images == ()
